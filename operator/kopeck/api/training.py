@@ -1,0 +1,72 @@
+"""What training does: its length, batch, precision, compilation and checkpoints."""
+
+from typing import ClassVar, Literal
+
+from pydantic import Field
+
+from kopeck.api.spec import Rule, Spec
+
+_INT32_MAX = 2**31 - 1
+
+
+class CompileSpec(Spec):
+    """How the model's blocks are compiled."""
+
+    mode: Literal["off", "default"] = Field("default", description="`off` trains eagerly.")
+
+
+class CheckpointSpec(Spec):
+    """Where and how often training is saved."""
+
+    path: str = Field(
+        min_length=1,
+        max_length=1024,
+        pattern="^/",
+        description="A folder that all workers share, such as a mounted claim.",
+    )
+    every_steps: int = Field(ge=1, le=_INT32_MAX, description="Steps between checkpoints.")
+    keep: int = Field(2, ge=1, le=1000, description="How many complete ones are kept.")
+
+
+class TrainingSpec(Spec):
+    """What the trainer does. The global batch is kept whatever the number of workers."""
+
+    steps: int | None = Field(None, ge=1, le=_INT32_MAX, description="Optimizer steps to train.")
+    samples: int | None = Field(
+        None, ge=1, description="Samples to train, in place of steps; a whole number of batches."
+    )
+    global_batch_size: int = Field(
+        ge=1, le=_INT32_MAX, description="Samples of one optimizer step, over all ranks."
+    )
+    micro_batch_size: int = Field(
+        ge=1, le=_INT32_MAX, description="Samples of one forward pass of one rank."
+    )
+    precision: Literal["bf16", "fp32"] = Field(
+        "bf16", description="Of compute; masters and reductions are fp32."
+    )
+    seed: int = Field(0, ge=0, le=_INT32_MAX, description="Of initial weights and data order.")
+    max_grad_norm: float | None = Field(
+        None, gt=0, description="Gradients are clipped to this norm. Default: not clipped."
+    )
+    compile: CompileSpec = Field(CompileSpec(), description="How blocks are compiled.")
+    checkpoint: CheckpointSpec | None = Field(
+        None, description="Without it nothing is saved: a restart begins at step 0."
+    )
+
+    cel_rules: ClassVar = (
+        Rule(
+            "has(self.steps) != has(self.samples)",
+            "set exactly one of steps and samples: it says when training ends",
+        ),
+        Rule(
+            "!has(self.samples) || self.samples % self.globalBatchSize == 0",
+            "samples is no multiple of globalBatchSize; round it up to one",
+            "'samples %d is no multiple of globalBatchSize; use %d'.format([self.samples,"
+            " (self.samples / self.globalBatchSize + 1) * self.globalBatchSize])",
+        ),
+    )
+
+    @property
+    def planned_samples(self) -> int:
+        """Samples at the end of training."""
+        return self.samples or (self.steps or 0) * self.global_batch_size
