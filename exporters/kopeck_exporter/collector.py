@@ -1,0 +1,128 @@
+"""The worker's metrics, built from what is known at the moment of the scrape.
+
+What is unknown or stale has no sample: absence is the only value that no query mistakes.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from time import monotonic
+
+from prometheus_client import Metric as Family
+from prometheus_client.registry import Collector
+
+from kopeck_exporter import names
+from kopeck_exporter.configuration import Configuration
+from kopeck_exporter.errors import ErrorCounts, Fault
+from kopeck_exporter.known import largest, total
+from kopeck_exporter.podinfo import InvalidRateError, hourly_rate_dollars
+from kopeck_exporter.totals import Totals
+from kopeck_exporter.worker import RankState, Worker, furthest_report, samples_per_second
+
+Clock = Callable[[], float]
+
+
+class WorkerCollector(Collector):
+    """Everything that one sidecar exports."""
+
+    def __init__(
+        self,
+        configuration: Configuration,
+        worker: Worker,
+        errors: ErrorCounts,
+        clock: Clock = monotonic,
+    ) -> None:
+        self._podinfo = configuration.podinfo
+        self._attempt = str(configuration.attempt)
+        self._labels = {
+            "training_job": configuration.job,
+            "worker": str(configuration.worker),
+        }
+        self._worker = worker
+        self._errors = errors
+        self._clock = clock
+
+    def collect(self) -> Iterator[Family]:
+        ranks = self._worker.all_ranks()
+        if ranks is not None:
+            yield from self._totals([rank.totals for rank in ranks])
+            yield from self._recent(ranks, self._clock())
+        yield self._worker_info()
+        yield from self._hourly_rate()
+        yield self._error_counts()
+
+    def _totals(self, ranks: list[Totals]) -> Iterator[Family]:
+        first = ranks[0]
+        yield self._step_seconds(first)
+        yield self._phase_seconds(ranks)
+        yield from self._if_known(names.STEPS_TOTAL, first.steps)
+        yield from self._if_known(names.SAMPLES_TOTAL, total(each.samples for each in ranks))
+        yield from self._if_known(names.TOKENS_TOTAL, total(each.tokens for each in ranks))
+        slowest_compile_seconds = largest(each.compile_seconds for each in ranks)
+        yield from self._if_known(names.COMPILE_SECONDS_TOTAL, slowest_compile_seconds)
+        graph_breaks = total(each.graph_breaks for each in ranks)
+        yield from self._if_known(names.GRAPH_BREAKS_TOTAL, graph_breaks)
+        yield from self._if_known(names.RECOMPILES_TOTAL, total(each.recompiles for each in ranks))
+
+    def _recent(self, ranks: list[RankState], now_seconds: float) -> Iterator[Family]:
+        fresh = any(rank.is_fresh(now_seconds) for rank in ranks)
+        yield from self._if_known(names.LOSS, furthest_report(ranks).loss if fresh else None)
+        rate = samples_per_second(ranks, now_seconds)
+        yield from self._if_known(names.SAMPLES_PER_SECOND, rate)
+
+    def _worker_info(self) -> Family:
+        """Without the label compile_mode while that is unknown."""
+        labels = {"attempt": self._attempt}
+        ranks = self._worker.ranks()
+        if ranks and (mode := furthest_report(ranks).compile_mode) is not None:
+            labels["compile_mode"] = mode
+        return self._family(names.WORKER_INFO, [(labels, 1)])
+
+    def _step_seconds(self, first_rank: Totals) -> Family:
+        family = self._family(names.STEP_SECONDS, [])
+        steps = 0
+        bounds = (*map(str, names.STEP_SECONDS_BUCKETS), "+Inf")
+        for bound, count in zip(bounds, first_rank.step_bucket_counts, strict=True):
+            steps += count
+            labels = {**self._labels, "le": bound}
+            family.add_sample(f"{names.STEP_SECONDS.name}_bucket", labels, steps)
+        family.add_sample(f"{names.STEP_SECONDS.name}_count", self._labels, steps)
+        seconds = first_rank.step_seconds_sum
+        family.add_sample(f"{names.STEP_SECONDS.name}_sum", self._labels, seconds)
+        return family
+
+    def _phase_seconds(self, ranks: list[Totals]) -> Family:
+        sums = map(sum, zip(*(each.phase_seconds for each in ranks), strict=True))
+        by_phase = zip(names.PHASES, sums, strict=True)
+        values = [({"phase": phase}, seconds / len(ranks)) for phase, seconds in by_phase]
+        return self._family(names.PHASE_SECONDS_TOTAL, values)
+
+    def _hourly_rate(self) -> Iterator[Family]:
+        try:
+            rate = hourly_rate_dollars(self._podinfo)
+        except InvalidRateError:
+            self._errors.count(Fault.INVALID_RATE)
+        except (OSError, UnicodeDecodeError):
+            self._errors.count(Fault.UNREADABLE)
+        else:
+            yield from self._if_known(names.HOURLY_RATE_DOLLARS, rate)
+
+    def _error_counts(self) -> Family:
+        counts = self._errors.by_fault()
+        values = [
+            ({"source": fault.source, "reason": fault.reason}, count)
+            for fault, count in counts.items()
+        ]
+        return self._family(names.EXPORTER_ERRORS_TOTAL, values)
+
+    def _if_known(self, metric: names.Metric, value: float | None) -> Iterator[Family]:
+        if value is not None:
+            yield self._family(metric, [({}, value)])
+
+    def _family(
+        self, metric: names.Metric, values: Iterable[tuple[dict[str, str], float]]
+    ) -> Family:
+        """The client's family classes add `_total` or `_info` themselves, so names lose theirs."""
+        name = metric.name.removesuffix("_total").removesuffix("_info")
+        family = Family(name, metric.help, metric.type)
+        for labels, value in values:
+            family.add_sample(metric.name, {**self._labels, **labels}, value)
+        return family

@@ -1,0 +1,114 @@
+"""The Unix socket on which ranks report.
+
+SOCK_SEQPACKET, because a datagram socket queues eleven messages for all senders together.
+"""
+
+import selectors
+import socket
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import count
+from pathlib import Path
+from threading import Event
+from time import monotonic
+
+from kopeck_exporter.errors import ErrorCounts, Fault
+from kopeck_exporter.report import MalformedReportError, Report, read_report
+
+LARGEST_MESSAGE_BYTES = 64 * 1024
+MOST_SENDERS = 64  # far above a node's ranks; bounds what a sender that leaks connections costs
+
+Receive = Callable[[Report, int, float], None]
+"""Takes a report, its connection and the monotonic time; may raise MalformedReportError."""
+
+
+@dataclass(frozen=True)
+class _Sender:
+    socket: socket.socket
+    connection: int
+
+
+class ReportListener:
+    """Accepts any number of senders and hands each report on, with its connection and time.
+
+    Whatever a sender does, the others are served: what is no report is counted and dropped.
+    """
+
+    def __init__(self, path: Path, receive: Receive, errors: ErrorCounts) -> None:
+        """Raises OSError if nothing can listen at `path`."""
+        self._receive = receive
+        self._errors = errors
+        self._connections = count()
+        self._stopped = Event()
+        self._selector = selectors.DefaultSelector()
+        self._socket = _listening_socket(path)
+        self._selector.register(self._socket, selectors.EVENT_READ)
+
+    def serve_until_stopped(self) -> None:
+        while not self._stopped.is_set():
+            for key, _ in self._selector.select():
+                if key.data is None:
+                    self._accept()
+                else:
+                    self._read(key.data)
+        self._close()
+
+    def stop(self) -> None:
+        self._stopped.set()
+        self._socket.shutdown(socket.SHUT_RDWR)  # wakes the selector
+
+    def _accept(self) -> None:
+        try:
+            accepted, _ = self._socket.accept()
+        except OSError:  # it left before we looked, or we are to stop
+            return
+        if len(self._selector.get_map()) > MOST_SENDERS:
+            self._errors.count(Fault.TOO_MANY_SENDERS)
+            accepted.close()
+            return
+        accepted.settimeout(0)
+        sender = _Sender(accepted, next(self._connections))
+        self._selector.register(accepted, selectors.EVENT_READ, data=sender)
+
+    def _read(self, sender: _Sender) -> None:
+        """One message: the selector comes back for more, so no sender keeps others waiting."""
+        try:
+            data, _, flags, _ = sender.socket.recvmsg(LARGEST_MESSAGE_BYTES)
+        except BlockingIOError:
+            return
+        except OSError:
+            data, flags = b"", 0
+        if not data:  # the end, or an empty message, which looks the same; senders reconnect
+            self._selector.unregister(sender.socket)
+            sender.socket.close()
+        elif flags & socket.MSG_TRUNC:
+            self._errors.count(Fault.TOO_LARGE)
+        else:
+            self._take(data, sender.connection)
+
+    def _take(self, data: bytes, connection: int) -> None:
+        try:
+            self._receive(read_report(data), connection, monotonic())
+        except MalformedReportError:
+            self._errors.count(Fault.MALFORMED)
+
+    def _close(self) -> None:
+        for key in list(self._selector.get_map().values()):
+            if key.data is not None:
+                key.data.socket.close()
+        self._socket.close()
+        self._selector.close()
+
+
+def _listening_socket(path: Path) -> socket.socket:
+    """Takes over the path of an exporter before us, and lets every user of the pod connect."""
+    path.unlink(missing_ok=True)
+    listening = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET | socket.SOCK_NONBLOCK)
+    try:
+        listening.bind(str(path))
+        path.chmod(0o666)  # the containers' user ids differ; only the pod sees the volume
+        listening.listen()
+    except OSError:
+        listening.close()
+        raise
+    return listening

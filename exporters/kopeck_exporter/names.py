@@ -1,0 +1,237 @@
+"""Every metric of kopeck. Dashboards, alerts, gate and docs are made from here.
+
+A metric that nothing exports yet does not belong here.
+"""
+
+from dataclasses import dataclass
+from typing import Literal
+
+MetricType = Literal["counter", "gauge", "histogram", "info"]
+ExportedBy = Literal["worker", "operator"]
+
+# Namespace and pod of a worker come from the scrape. `job` is Prometheus's own label.
+WORKER_LABELS = ("training_job", "worker")
+JOB_LABELS = ("namespace", "training_job")
+
+PHASES = ("startup", "compile", "warmup", "compute", "data_wait", "checkpoint", "idle")
+"""What a rank spends its wall time on; each second belongs to exactly one."""
+
+STEP_SECONDS_BUCKETS = (
+    *(0.01, 0.02, 0.04, 0.08, 0.15, 0.3, 0.6, 1.2, 2.5),
+    *(5.0, 10.0, 20.0, 40.0, 80.0, 150.0, 300.0, 600.0),
+)
+"""Upper bounds in seconds, 10 ms to 10 min by factors of about 2; +Inf follows."""
+
+RECONCILE_SECONDS_BUCKETS = (
+    *(0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5),
+    *(1.0, 2.5, 5.0, 10.0, 30.0),
+)
+"""Upper bounds in seconds; +Inf follows."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Metric:
+    """One metric as Prometheus stores it, so with `_total` of a counter and `_info` of an info.
+
+    `unit` is empty for a number without one. `buckets` are a histogram's upper bounds.
+    """
+
+    name: str
+    type: MetricType
+    exported_by: ExportedBy
+    help: str
+    unit: str = ""
+    labels: tuple[str, ...] = ()
+    buckets: tuple[float, ...] = ()
+
+
+STEPS_TOTAL = Metric(
+    name="kopeck_steps_total",
+    type="counter",
+    unit="steps",
+    labels=WORKER_LABELS,
+    exported_by="worker",
+    help="Optimizer steps since the worker started. Its ranks step together: a step counts once.",
+)
+SAMPLES_TOTAL = Metric(
+    name="kopeck_samples_total",
+    type="counter",
+    unit="samples",
+    labels=WORKER_LABELS,
+    exported_by="worker",
+    help="Samples that the worker's ranks consumed since it started, lost work included. "
+    "For rates; a job's total is kopeck_job_samples_kept.",
+)
+TOKENS_TOTAL = Metric(
+    name="kopeck_tokens_total",
+    type="counter",
+    unit="tokens",
+    labels=WORKER_LABELS,
+    exported_by="worker",
+    help="Tokens that the worker's ranks consumed since it started. "
+    "Absent where the task counts no tokens.",
+)
+STEP_SECONDS = Metric(
+    name="kopeck_step_seconds",
+    type="histogram",
+    unit="seconds",
+    labels=WORKER_LABELS,
+    exported_by="worker",
+    buckets=STEP_SECONDS_BUCKETS,
+    help="Duration of optimizer steps, seen by the worker's first rank. "
+    "For dashboards: a quantile is exact to a factor of two.",
+)
+LOSS = Metric(
+    name="kopeck_loss",
+    type="gauge",
+    labels=WORKER_LABELS,
+    exported_by="worker",
+    help="Mean loss of the last step over all ranks of the job. "
+    "Absent until the first step, when it is not finite, and when reports have stopped.",
+)
+SAMPLES_PER_SECOND = Metric(
+    name="kopeck_samples_per_second",
+    type="gauge",
+    unit="samples_per_second",
+    labels=WORKER_LABELS,
+    exported_by="worker",
+    help="Samples per second over recent steps, summed over the worker's ranks. "
+    "Absent when a rank's rate is unknown or its reports have stopped.",
+)
+PHASE_SECONDS_TOTAL = Metric(
+    name="kopeck_phase_seconds_total",
+    type="counter",
+    unit="seconds",
+    labels=(*WORKER_LABELS, "phase"),
+    exported_by="worker",
+    help="Wall time of the worker by phase, the mean over its ranks: the phases of a worker add "
+    "up to its wall time, a sum over workers is worker-seconds. "
+    "Compute includes exposed communication.",
+)
+COMPILE_SECONDS_TOTAL = Metric(
+    name="kopeck_compile_seconds_total",
+    type="counter",
+    unit="seconds",
+    labels=WORKER_LABELS,
+    exported_by="worker",
+    help="Time spent compiling since the worker started, of its slowest rank. "
+    "Absent where the program does not report it.",
+)
+GRAPH_BREAKS_TOTAL = Metric(
+    name="kopeck_graph_breaks_total",
+    type="counter",
+    unit="graph_breaks",
+    labels=WORKER_LABELS,
+    exported_by="worker",
+    help="Graph breaks of torch.compile, summed over the worker's ranks.",
+)
+RECOMPILES_TOTAL = Metric(
+    name="kopeck_recompiles_total",
+    type="counter",
+    unit="recompiles",
+    labels=WORKER_LABELS,
+    exported_by="worker",
+    help="Compilations after the warm-up, summed over the worker's ranks. A steady job has none.",
+)
+WORKER_INFO = Metric(
+    name="kopeck_worker_info",
+    type="info",
+    labels=(*WORKER_LABELS, "attempt", "compile_mode"),
+    exported_by="worker",
+    help="Always 1: attempt and compile mode of the worker, the latter once it is known. "
+    "Join it on (namespace, pod).",
+)
+HOURLY_RATE_DOLLARS = Metric(
+    name="kopeck_hourly_rate_dollars",
+    type="gauge",
+    unit="dollars",
+    labels=WORKER_LABELS,
+    exported_by="worker",
+    help="Price of the worker's share of its node, in US dollars per hour. "
+    "Absent while the price is unknown.",
+)
+EXPORTER_ERRORS_TOTAL = Metric(
+    name="kopeck_exporter_errors_total",
+    type="counter",
+    unit="errors",
+    labels=(*WORKER_LABELS, "source", "reason"),
+    exported_by="worker",
+    help="Inputs that the exporter refused, by where they came from and what was wrong.",
+)
+
+DOLLARS_PER_SAMPLE = Metric(
+    name="kopeck_dollars_per_sample",
+    type="gauge",
+    unit="dollars_per_sample",
+    labels=(*JOB_LABELS, "basis"),
+    exported_by="operator",
+    help="Unit cost of a job in US dollars. Basis all_in: net cost so far / samples kept; "
+    "marginal: current hourly rate / current speed. Absent while either side is unknown. "
+    "Over jobs divide sums, never average.",
+)
+JOB_COST_DOLLARS_TOTAL = Metric(
+    name="kopeck_job_cost_dollars_total",
+    type="counter",
+    unit="dollars",
+    labels=JOB_LABELS,
+    exported_by="operator",
+    help="Cost of a job so far in US dollars, from its ledger: all attempts, lost work included. "
+    "Absent while a price is unknown.",
+)
+JOB_SAMPLES_KEPT = Metric(
+    name="kopeck_job_samples_kept",
+    type="gauge",
+    unit="samples",
+    labels=JOB_LABELS,
+    exported_by="operator",
+    help="Samples that a job has trained on and not lost. Falls when an attempt resumes from an "
+    "older checkpoint.",
+)
+JOB_INFO = Metric(
+    name="kopeck_job_info",
+    type="info",
+    labels=(*JOB_LABELS, "revision"),
+    exported_by="operator",
+    help="Always 1, once per job: what its other metrics are joined with, "
+    "on (namespace, training_job).",
+)
+JOB_STATE = Metric(
+    name="kopeck_job_state",
+    type="gauge",
+    labels=(*JOB_LABELS, "state"),
+    exported_by="operator",
+    help="1 for the state that the job is in; its other states have no series.",
+)
+RECONCILE_SECONDS = Metric(
+    name="kopeck_reconcile_seconds",
+    type="histogram",
+    unit="seconds",
+    exported_by="operator",
+    buckets=RECONCILE_SECONDS_BUCKETS,
+    help="Duration of one pass over one job.",
+)
+QUEUE_DEPTH = Metric(
+    name="kopeck_queue_depth",
+    type="gauge",
+    unit="jobs",
+    exported_by="operator",
+    help="Jobs that are due for a pass and wait for a worker.",
+)
+WATCH_LAST_EVENT_TIMESTAMP_SECONDS = Metric(
+    name="kopeck_watch_last_event_timestamp_seconds",
+    type="gauge",
+    unit="seconds",
+    exported_by="operator",
+    help="Unix time of the last event from the API server. Its age is time() minus this.",
+)
+API_REQUESTS_TOTAL = Metric(
+    name="kopeck_api_requests_total",
+    type="counter",
+    unit="requests",
+    labels=("verb", "resource", "code"),
+    exported_by="operator",
+    help="Requests to the API server, by HTTP status code.",
+)
+
+METRICS = tuple(each for each in list(globals().values()) if isinstance(each, Metric))
+"""All of the above, in their order."""

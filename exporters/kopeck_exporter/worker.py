@@ -1,0 +1,113 @@
+"""What is known of the worker's ranks: the last report of each, and totals that never fall."""
+
+from dataclasses import dataclass
+from threading import Lock
+
+from kopeck_exporter.known import total
+from kopeck_exporter.report import MalformedReportError, Report
+from kopeck_exporter.totals import ZERO, Totals
+
+STALE_SECONDS = 10.0  # a rank that lives reports every 2 s at the latest
+
+
+@dataclass(frozen=True, slots=True)
+class RankState:
+    """A rank's last report, which connection it came by, and when, on the monotonic clock.
+
+    `earlier_totals` are those of processes that this rank had before its present one.
+    """
+
+    report: Report
+    connection: int
+    received_seconds: float
+    earlier_totals: Totals
+    process_totals: Totals
+
+    @property
+    def totals(self) -> Totals:
+        return self.earlier_totals.plus(self.process_totals)
+
+    def age_seconds(self, now_seconds: float) -> float:
+        return max(0.0, now_seconds - self.received_seconds)
+
+    def is_fresh(self, now_seconds: float) -> bool:
+        return self.age_seconds(now_seconds) <= STALE_SECONDS
+
+
+class Worker:
+    """The ranks of one worker. One thread receives, others read."""
+
+    def __init__(self, processes: int) -> None:
+        self.processes = processes
+        self._ranks: dict[int, RankState] = {}
+        self._lock = Lock()
+
+    def receive(self, report: Report, connection: int, now_seconds: float) -> None:
+        """Take in a report; `connection` numbers the senders in the order of their arrival.
+
+        Raises MalformedReportError for a rank that this worker does not have.
+        """
+        if report.local_rank >= self.processes:
+            raise MalformedReportError(f"local_rank is not below {self.processes}")
+        with self._lock:
+            last = self._ranks.get(report.local_rank)
+            if last is None or not _is_outdated(report, connection, last):
+                state = _next_state(report, connection, now_seconds, last)
+                self._ranks[report.local_rank] = state
+
+    def ranks(self) -> list[RankState]:
+        """Those that have reported, by local rank."""
+        with self._lock:
+            return [self._ranks[each] for each in sorted(self._ranks)]
+
+    def all_ranks(self) -> list[RankState] | None:
+        """None until each rank has reported.
+
+        After a restart of the exporter a sum over the first ranks to come back would be below
+        what was exported before, which Prometheus takes for a counter that began anew.
+        """
+        ranks = self.ranks()
+        return ranks if len(ranks) == self.processes else None
+
+
+def furthest_report(ranks: list[RankState]) -> Report:
+    """The report with the highest step; of those, one with a loss."""
+    reports = [rank.report for rank in ranks]
+    return max(reports, key=lambda each: (each.step or 0, each.loss is not None))
+
+
+def samples_per_second(ranks: list[RankState], now_seconds: float) -> float | None:
+    """Sum over `ranks`; None if the rate of one is unknown, or it has stopped reporting."""
+    return total(
+        rank.report.samples_per_second if rank.is_fresh(now_seconds) else None for rank in ranks
+    )
+
+
+def _is_outdated(report: Report, connection: int, last: RankState) -> bool:
+    """A process sends in order, so only what an older connection still held comes late.
+
+    Clocks are not asked: they may step back.
+    """
+    if connection == last.connection:
+        return report.sequence < last.report.sequence
+    return connection < last.connection
+
+
+def _next_state(
+    report: Report, connection: int, now_seconds: float, last: RankState | None
+) -> RankState:
+    if last is None:
+        return RankState(report, connection, now_seconds, ZERO, report.totals)
+    if connection != last.connection and _is_new_process(report, last):
+        return RankState(report, connection, now_seconds, last.totals, report.totals)
+    totals = last.process_totals.raised_to(report.totals)
+    return RankState(report, connection, now_seconds, last.earlier_totals, totals)
+
+
+def _is_new_process(report: Report, last: RankState) -> bool:
+    """Whole numbers only: seconds may fall by rounding within one process."""
+    return (
+        report.sequence < last.report.sequence
+        or report.totals.samples < last.process_totals.samples
+        or report.totals.steps < last.process_totals.steps
+    )

@@ -1,0 +1,196 @@
+"""What a scrape shows: sums over ranks where a sum is meant, and nothing that is not known."""
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.unit.exporter.reporting import a_message, steps_of
+
+from kopeck_exporter import names
+from kopeck_exporter.collector import WorkerCollector
+from kopeck_exporter.configuration import Configuration
+from kopeck_exporter.errors import ErrorCounts
+from kopeck_exporter.report import read_report
+from kopeck_exporter.worker import STALE_SECONDS, Worker
+
+KNOWN_FROM_THE_START = {names.EXPORTER_ERRORS_TOTAL.name, names.WORKER_INFO.name}
+
+
+@dataclass
+class Scraped:
+    """A collector whose clock the test sets."""
+
+    podinfo: Path
+    processes: int = 2
+    now_seconds: float = 0.0
+    worker: Worker = field(init=False)
+    collector: WorkerCollector = field(init=False)
+
+    def __post_init__(self) -> None:
+        configuration = Configuration(
+            job="llama",
+            worker=3,
+            attempt=2,
+            processes=self.processes,
+            socket=Path("unused"),
+            podinfo=self.podinfo,
+            port=0,
+        )
+        self.worker = Worker(self.processes)
+        errors = ErrorCounts()
+        self.collector = WorkerCollector(
+            configuration, self.worker, errors, clock=lambda: self.now_seconds
+        )
+
+    def receive(self, **facts: Any) -> None:
+        report = read_report(json.dumps(a_message(**facts)).encode())
+        self.worker.receive(report, report.rank, self.now_seconds)
+
+    def samples(self) -> dict[tuple[str, ...], float]:
+        """By name and the values of the labels beyond training_job and worker."""
+        return dict(self._samples())
+
+    def _samples(self) -> Iterator[tuple[tuple[str, ...], float]]:
+        for family in self.collector.collect():
+            for sample in family.samples:
+                labels = dict(sample.labels)
+                assert (labels.pop("training_job"), labels.pop("worker")) == ("llama", "3")
+                yield (sample.name, *labels.values()), sample.value
+
+
+@pytest.fixture
+def scraped(tmp_path: Path) -> Scraped:
+    return Scraped(tmp_path / "annotations")
+
+
+def names_of(samples: dict[tuple[str, ...], float]) -> set[str]:
+    return {name for name, *_ in samples}
+
+
+def test_before_the_first_report_only_attempt_and_error_counts_are_known(scraped: Scraped) -> None:
+    samples = scraped.samples()
+    assert names_of(samples) == KNOWN_FROM_THE_START
+    assert samples[names.WORKER_INFO.name, "2"] == 1
+
+
+def test_until_every_rank_has_reported_no_total_is_shown(scraped: Scraped) -> None:
+    scraped.receive(rank=0)
+    assert names_of(scraped.samples()) == KNOWN_FROM_THE_START
+
+
+def test_two_ranks_are_summed_where_a_sum_is_meant(scraped: Scraped) -> None:
+    scraped.receive(rank=0, tokens=100, phase_seconds={"compute": 4.0, "idle": 2.0})
+    scraped.receive(rank=1, tokens=50, phase_seconds={"compute": 6.0}, compile_seconds=5.0)
+    samples = scraped.samples()
+    assert samples[names.SAMPLES_TOTAL.name,] == 16
+    assert samples[names.TOKENS_TOTAL.name,] == 150
+    assert samples[names.STEPS_TOTAL.name,] == 1
+    assert samples[names.SAMPLES_PER_SECOND.name,] == 39.0
+    assert samples[names.GRAPH_BREAKS_TOTAL.name,] == 2
+    assert samples[names.RECOMPILES_TOTAL.name,] == 4
+    assert samples[names.COMPILE_SECONDS_TOTAL.name,] == 5.0
+    assert samples[names.PHASE_SECONDS_TOTAL.name, "compute"] == 5.0
+    assert samples[names.PHASE_SECONDS_TOTAL.name, "idle"] == 1.0
+    assert samples[names.WORKER_INFO.name, "2", "default"] == 1
+
+
+def test_phases_add_up_to_the_mean_wall_time_of_the_ranks(scraped: Scraped) -> None:
+    scraped.receive(rank=0, phase_seconds={"startup": 3.5, "compute": 4.0, "idle": 2.5})
+    scraped.receive(rank=1, phase_seconds={"startup": 2.0, "data_wait": 6.0})
+    samples = scraped.samples()
+    phases = [samples[names.PHASE_SECONDS_TOTAL.name, phase] for phase in names.PHASES]
+    assert sum(phases) == (10.0 + 8.0) / 2
+
+
+def test_the_histogram_counts_each_step_once_and_ends_at_infinity(scraped: Scraped) -> None:
+    took = [0.005, 0.01, 0.41, 0.41, 700.0]
+    for rank in (0, 1):
+        counts = steps_of(*took)
+        scraped.receive(rank=rank, step_bucket_counts=counts, step_seconds_sum=sum(took))
+    samples = scraped.samples()
+    name = names.STEP_SECONDS.name
+    buckets = {float(key[1]): value for key, value in samples.items() if key[0] == f"{name}_bucket"}
+    assert list(buckets) == [*names.STEP_SECONDS_BUCKETS, float("inf")]
+    assert buckets == {bound: sum(each <= bound for each in took) for bound in buckets}
+    assert samples[f"{name}_count",] == samples[names.STEPS_TOTAL.name,] == 5
+    assert samples[f"{name}_sum",] == pytest.approx(sum(took))
+
+
+@pytest.mark.parametrize(
+    ("field", "metric"),
+    [
+        ("loss", names.LOSS),
+        ("tokens", names.TOKENS_TOTAL),
+        ("compile_seconds", names.COMPILE_SECONDS_TOTAL),
+        ("graph_breaks", names.GRAPH_BREAKS_TOTAL),
+        ("recompiles", names.RECOMPILES_TOTAL),
+        ("samples_per_second", names.SAMPLES_PER_SECOND),
+    ],
+)
+def test_what_no_rank_knows_is_absent(field: str, metric: names.Metric, scraped: Scraped) -> None:
+    for rank in (0, 1):
+        scraped.receive(rank=rank, **{field: None})
+    assert metric.name not in names_of(scraped.samples())
+
+
+@pytest.mark.parametrize(
+    ("field", "metric"),
+    [
+        ("tokens", names.TOKENS_TOTAL),
+        ("compile_seconds", names.COMPILE_SECONDS_TOTAL),
+        ("graph_breaks", names.GRAPH_BREAKS_TOTAL),
+        ("recompiles", names.RECOMPILES_TOTAL),
+        ("samples_per_second", names.SAMPLES_PER_SECOND),
+    ],
+)
+def test_a_sum_to_which_one_rank_adds_nothing_known_is_absent(
+    field: str, metric: names.Metric, scraped: Scraped
+) -> None:
+    scraped.receive(rank=0, **{field: 5})
+    scraped.receive(rank=1, **{field: None})
+    assert metric.name not in names_of(scraped.samples())
+
+
+def test_when_reports_stop_rates_and_loss_go_and_totals_stay(scraped: Scraped) -> None:
+    for rank in (0, 1):
+        scraped.receive(rank=rank)
+    scraped.now_seconds = STALE_SECONDS + 1
+    shown = names_of(scraped.samples())
+    assert names.LOSS.name not in shown
+    assert names.SAMPLES_PER_SECOND.name not in shown
+    assert {names.SAMPLES_TOTAL.name, names.PHASE_SECONDS_TOTAL.name} <= shown
+
+
+def test_when_one_rank_stops_the_workers_rate_is_unknown(scraped: Scraped) -> None:
+    for rank in (0, 1):
+        scraped.receive(rank=rank)
+    scraped.now_seconds = STALE_SECONDS + 1
+    scraped.receive(rank=1, seq=2)
+    shown = names_of(scraped.samples())
+    assert names.SAMPLES_PER_SECOND.name not in shown
+    assert names.LOSS.name in shown
+
+
+def test_the_loss_is_that_of_the_rank_that_is_furthest(scraped: Scraped) -> None:
+    scraped.receive(rank=0, step=7, loss=1.5)
+    scraped.receive(rank=1, step=6, loss=1.9)
+    assert scraped.samples()[names.LOSS.name,] == 1.5
+
+
+def test_each_metric_has_the_labels_that_names_says(scraped: Scraped) -> None:
+    for rank in (0, 1):
+        scraped.receive(rank=rank, tokens=1)
+    scraped.podinfo.write_text('kopeck.dev/hourly-rate-dollars="3.2"\n')
+    shown = {}
+    for family in scraped.collector.collect():
+        for sample in family.samples:
+            name = sample.name.removesuffix("_bucket").removesuffix("_sum").removesuffix("_count")
+            shown[name] = set(sample.labels) - {"le"}
+    expected = {
+        each.name: set(each.labels) for each in names.METRICS if each.exported_by == "worker"
+    }
+    assert {name: labels for name, labels in shown.items() if name in expected} == expected
+    assert shown.keys() == expected.keys()
