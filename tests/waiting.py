@@ -1,0 +1,18 @@
+"""The one place where tests wait: for a condition, with a deadline that only a hang reaches."""
+
+from collections.abc import Callable
+from contextlib import suppress
+from time import monotonic, sleep
+from typing import TypeVar
+
+Result = TypeVar("Result")
+
+
+def eventually(check: Callable[[], Result], *, seconds: float = 30) -> Result:
+    """What `check` returns once it raises no AssertionError; its last one after `seconds`."""
+    deadline = monotonic() + seconds
+    while monotonic() < deadline:
+        with suppress(AssertionError):
+            return check()
+        sleep(0.05)
+    return check()
