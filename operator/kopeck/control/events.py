@@ -1,0 +1,47 @@
+"""Kubernetes events about a job: one for each change that a user should see."""
+
+import secrets
+from datetime import datetime
+from typing import Any
+
+from kopeck.api.names import API_VERSION, KIND
+from kopeck.api.status import TrainingJobStatus
+from kopeck.api.timestamps import format_timestamp
+from kopeck.plan.job_view import JobView
+
+
+def transition_events(
+    job: JobView, after: TrainingJobStatus, now: datetime
+) -> list[dict[str, Any]]:
+    """The events of going from the job's status to `after`."""
+    before = job.status
+    if after.phase == before.phase or not after.conditions:
+        return []
+    condition = next(each for each in after.conditions if each.type == "Running")
+    trouble = after.phase == "Failed" or after.restart_reason in ("Failure", "Disrupted")
+    is_warning = trouble and after.phase in ("Failed", "Restarting")
+    reason = condition.reason if after.phase in ("Restarting", "Failed") else after.phase
+    return [_event(job, "Warning" if is_warning else "Normal", reason, condition.message, now)]
+
+
+def _event(job: JobView, kind: str, reason: str, message: str, now: datetime) -> dict[str, Any]:
+    key = job.key
+    return {
+        "apiVersion": "v1",
+        "kind": "Event",
+        "metadata": {"name": f"{key.name}.{secrets.token_hex(8)}", "namespace": key.namespace},
+        "involvedObject": {
+            "apiVersion": API_VERSION,
+            "kind": KIND,
+            "namespace": key.namespace,
+            "name": key.name,
+            "uid": key.uid,
+        },
+        "type": kind,
+        "reason": reason,
+        "message": message[:1024],
+        "firstTimestamp": format_timestamp(now),
+        "lastTimestamp": format_timestamp(now),
+        "count": 1,
+        "source": {"component": "kopeck"},
+    }

@@ -1,0 +1,83 @@
+"""Live figures in a job's status: fetched from worker 0, refreshed rarely, exact at the end."""
+
+import logging
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+import aiohttp
+
+from kopeck.api.job_key import JobKey
+from kopeck.api.names import pod_name
+from kopeck.api.status import TrainingJobStatus
+from kopeck.api.timestamps import parse_timestamp
+from kopeck.cost.ledger import Ledger
+from kopeck.kube.cluster import Cluster
+from kopeck.kube.errors import ApiError
+from kopeck.plan.figures import cost_status, display, training_while_running
+from kopeck.plan.job_view import JobView
+from kopeck.plan.price_condition import with_price_condition
+
+_log = logging.getLogger("kopeck.figures")
+
+
+@dataclass(frozen=True)
+class Figures:
+    """Adds figures to a status when they are due, so that a quiet job is hardly ever written."""
+
+    cluster: Cluster
+    refresh: timedelta
+
+    async def added(
+        self, job: JobView, status: TrainingJobStatus, ledger: Ledger, now: datetime
+    ) -> TrainingJobStatus:
+        """The status with figures; without new ones unless it changed anyway or they are due."""
+        unchanged = status == job.status and not self._are_due(job.status, ledger, now)
+        if unchanged or not job.is_readable:
+            return status
+        training = status.training
+        if status.phase == "Running" and status.effective:
+            report = await self._report(job.key, status.attempt)
+            training = training_while_running(training, report, status.effective.workers)
+        status = status.model_copy(
+            update={
+                "training": training,
+                "cost": cost_status(ledger, training, runs=status.phase == "Running", now=now),
+                "conditions": with_price_condition(status.conditions, ledger, now),
+            }
+        )
+        return status.model_copy(update={"display": display(status, job.spec)})
+
+    def due_in_seconds(
+        self, status: TrainingJobStatus, ledger: Ledger, now: datetime
+    ) -> float | None:
+        """When figures are due again; None while nothing is spent."""
+        if not ledger.open_segments:
+            return None
+        seen = _as_of(status)
+        return 0.0 if seen is None else max((seen + self.refresh - now).total_seconds(), 0.0)
+
+    def last_seen(self, job: JobView | None) -> datetime | None:
+        """When figures were last written: the job's pods were known to live until then."""
+        return _as_of(job.status) if job else None
+
+    def _are_due(self, status: TrainingJobStatus, ledger: Ledger, now: datetime) -> bool:
+        if ledger.open_segments:
+            return self.due_in_seconds(status, ledger, now) == 0.0
+        final = cost_status(ledger, status.training, runs=False, now=now)
+        known = status.cost
+        if final is None or known is None:
+            return final is not known
+        return (final.spent, final.uncertain) != (known.spent, known.uncertain)
+
+    async def _report(self, key: JobKey, attempt: int) -> dict[str, object]:
+        """What worker 0's exporter says; nothing while it cannot be asked."""
+        try:
+            name = pod_name(key.name, key.uid, attempt, worker=0)
+            return await self.cluster.progress(key.namespace, name)
+        except (ApiError, aiohttp.ClientError, TimeoutError, ValueError) as error:
+            _log.debug("job=%s progress of worker 0 unknown: %s", key, error)
+            return {}
+
+
+def _as_of(status: TrainingJobStatus) -> datetime | None:
+    return parse_timestamp(status.cost.as_of) if status.cost and status.cost.as_of else None

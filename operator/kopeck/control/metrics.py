@@ -1,0 +1,93 @@
+"""The operator's own metrics; those of jobs are what their statuses say, word for word."""
+
+import re
+from collections.abc import Callable, Iterator
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, InfoMetricFamily
+from prometheus_client.metrics_core import Metric as Family
+from prometheus_client.registry import Collector
+
+from kopeck.control.cache import Cache
+from kopeck.plan.job_view import JobView
+from kopeck_exporter import names
+from kopeck_exporter.names import Metric
+
+_NAMESPACED = re.compile(r"/(?:api/v1|apis/[^/]+/[^/]+)(?:/namespaces/[^/]+)?/([a-z]+)")
+
+
+class OperatorMetrics:
+    """A registry of the operator, filled while it works and read when it is scraped."""
+
+    def __init__(
+        self, cache: Cache, queue_depth: Callable[[], int], last_event: Callable[[], float]
+    ) -> None:
+        self.registry = CollectorRegistry()
+        self.reconcile_seconds = Histogram(
+            names.RECONCILE_SECONDS.name,
+            names.RECONCILE_SECONDS.help,
+            buckets=names.RECONCILE_SECONDS.buckets,
+            registry=self.registry,
+        )
+        self._requests = Counter(
+            names.API_REQUESTS_TOTAL.name,
+            names.API_REQUESTS_TOTAL.help,
+            names.API_REQUESTS_TOTAL.labels,
+            registry=self.registry,
+        )
+        self._gauge(names.QUEUE_DEPTH).set_function(queue_depth)
+        self._gauge(names.WATCH_LAST_EVENT_TIMESTAMP_SECONDS).set_function(last_event)
+        self.registry.register(_JobCollector(cache))
+
+    def count_request(self, method: str, path: str, status: int) -> None:
+        """Count an answer of the API server; status 0 is none."""
+        match = _NAMESPACED.match(path)
+        self._requests.labels(method.lower(), match[1] if match else "other", str(status)).inc()
+
+    def _gauge(self, metric: Metric) -> Gauge:
+        return Gauge(metric.name, metric.help, registry=self.registry)
+
+
+class _JobCollector(Collector):
+    """Samples of all jobs, made when scraped: nothing goes stale, deleted jobs are absent."""
+
+    def __init__(self, cache: Cache) -> None:
+        self._cache = cache
+
+    def collect(self) -> Iterator[Family]:
+        families = {
+            metric.name: _family(metric)
+            for metric in names.METRICS
+            if metric.exported_by == "operator" and metric.labels[:2] == names.JOB_LABELS
+        }
+        for job in self._cache.jobs():
+            _add_samples(families, job)
+        yield from families.values()
+
+
+def _family(metric: Metric) -> Family:
+    kinds = {"counter": CounterMetricFamily, "gauge": GaugeMetricFamily, "info": InfoMetricFamily}
+    name = metric.name.removesuffix("_info") if metric.type == "info" else metric.name
+    family: Family = kinds[metric.type](name, metric.help)
+    return family
+
+
+def _add_samples(families: dict[str, Family], job: JobView) -> None:
+    labels = {"namespace": job.key.namespace, "training_job": job.key.name}
+    status, cost = job.status, job.status.cost
+
+    def add(metric: Metric, value: str | float | None, **more: str) -> None:
+        if value is not None:
+            families[metric.name].add_sample(metric.name, labels | more, float(value))
+
+    add(names.JOB_STATE, 1, state=status.phase)
+    if status.effective:
+        add(names.JOB_INFO, 1, revision=status.effective.revision)
+    if status.training:
+        add(names.JOB_SAMPLES_KEPT, status.training.samples)
+    if cost is None:
+        return
+    add(names.JOB_COST_DOLLARS_TOTAL, cost.spent)
+    if cost.dollars_per_sample:
+        for basis in ("all_in", "marginal"):
+            add(names.DOLLARS_PER_SAMPLE, getattr(cost.dollars_per_sample, basis), basis=basis)

@@ -1,0 +1,187 @@
+"""One pass over one job: look, charge, plan, act, write status once."""
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from time import perf_counter
+
+from kopeck.api.errors import SpecError
+from kopeck.api.job_key import JobKey
+from kopeck.api.names import ANNOTATION_HOURLY_RATE
+from kopeck.api.status import TrainingJobStatus
+from kopeck.control.actions import Actions
+from kopeck.control.cache import Cache
+from kopeck.control.events import transition_events
+from kopeck.control.figures import Figures
+from kopeck.control.ledgers import Ledgers
+from kopeck.control.prices import Prices
+from kopeck.control.status_patch import status_patch
+from kopeck.cost.charging import HeldPod
+from kopeck.cost.dollars import exact_dollars
+from kopeck.cost.ledger import Ledger
+from kopeck.kube.cluster import Cluster
+from kopeck.kube.errors import ApiError
+from kopeck.plan.conditions import with_condition
+from kopeck.plan.job_view import JobView
+from kopeck.plan.plan import plan
+from kopeck.plan.pod_facts import PodFacts
+from kopeck.plan.step import Step
+
+_log = logging.getLogger("kopeck.reconcile")
+
+# A refused pod inflates the quota's usage until the next resync: not asked again at once.
+_REFUSED_RETRY_SECONDS = 10.0
+
+
+@dataclass
+class Reconciler:
+    """Passes over jobs; what it knows lies in the cache and the ledgers."""
+
+    cluster: Cluster
+    cache: Cache
+    ledgers: Ledgers
+    prices: Prices
+    actions: Actions
+    figures: Figures
+    exporter_image: str
+    clock: Callable[[], datetime] = lambda: datetime.now(UTC)
+
+    async def reconcile(self, key: JobKey) -> float | None:
+        """One pass. Returns the seconds until the job is due again, None if nothing is due."""
+        started = perf_counter()
+        job = self.cache.job(key.uid)
+        ledger = await self._charge(key, job)
+        if job is None or job.is_deleting:
+            self._let_go(key, job, ledger)
+            return None
+        await self._tell_rates(key, ledger)
+        step = self._plan(job)
+        if step.cannot_be_undone:
+            fresh = await self._read_again(key)
+            if fresh is None:
+                return 0.0
+            job, step = fresh, self._plan(fresh)
+        refusals = await self.actions.carry_out(key, step)
+        status = _explaining(step.status, refusals, self.clock())
+        status = await self.figures.added(job, status, ledger, self.clock())
+        changed = await self._write(job, status)
+        _log_pass(job, status, perf_counter() - started, changed=changed)
+        if changed:
+            return 0.0
+        return self._due_in_seconds(step, status, ledger, refused=bool(refusals))
+
+    async def _charge(self, key: JobKey, job: JobView | None) -> Ledger:
+        """The ledger, written before anything else: it is the evidence of what was spent."""
+        pods = [*self.cache.pods(key.uid), *self.cache.gone_pods(key.uid)]
+        gone = {pod.uid for pod in self.cache.gone_pods(key.uid)}
+        held = [each for pod in pods if (each := _held(pod, is_gone=pod.uid in gone))]
+        prices = await self.prices.of(pods)
+        seen_at = self.figures.last_seen(job)
+        ledger = await self.ledgers.observe(key, held, prices, seen_at, self.clock())
+        self.cache.write_off(key.uid, gone)
+        return ledger
+
+    def _let_go(self, key: JobKey, job: JobView | None, ledger: Ledger) -> None:
+        """Of a deleted job only the money is followed, until its last pod is gone."""
+        if job is None and not ledger.open_segments:
+            self.cache.forget_all(key.uid)
+            self.ledgers.forget(key)
+
+    async def _tell_rates(self, key: JobKey, ledger: Ledger) -> None:
+        """Each pod's hourly rate goes to its exporter, once it has a node."""
+        for pod in self.cache.pods(key.uid):
+            segment = ledger.segments.get(pod.uid)
+            rate = segment.hourly_rate if segment else None
+            if rate is None or pod.is_terminal or pod.is_deleting:
+                continue
+            text = exact_dollars(rate)
+            if pod.hourly_rate_annotation == text:
+                continue
+            annotated = await self.cluster.annotate_pod(
+                key.namespace, pod.name, {ANNOTATION_HOURLY_RATE: text}
+            )
+            if annotated is not None:
+                self.cache.see_pod(annotated, self.clock())
+
+    def _plan(self, job: JobView) -> Step:
+        now = self.clock()
+        try:
+            return plan(job, self.cache.pods(job.key.uid), self.exporter_image, now)
+        except SpecError as error:
+            conditions = with_condition(
+                job.status.conditions, "Running", "False", "InvalidSpec", str(error), now
+            )
+            return Step(job.status.model_copy(update={"conditions": conditions}))
+
+    async def _read_again(self, key: JobKey) -> JobView | None:
+        """The job and its pods as they are now, before what cannot be taken back."""
+        manifest = await self.cluster.job(key)
+        if manifest is None:
+            self.cache.forget_job(key.uid)
+            return None
+        self.cache.replace_pods(key.uid, await self.cluster.pods_of(key), self.clock())
+        return self.cache.see_job(manifest)
+
+    async def _write(self, job: JobView, status: TrainingJobStatus) -> bool:
+        """Write what changed. Raises ConflictError where another writer was first."""
+        patch = status_patch(job.manifest["status"], status)
+        if not patch:
+            return False
+        written = await self.cluster.write_status(job.key, job.resource_version, patch)
+        self.cache.see_job(written)
+        for event in transition_events(job, status, self.clock()):
+            try:
+                await self.cluster.create_event(job.key.namespace, event)
+            except ApiError as error:
+                _log.warning("job=%s event not written: %s", job.key, error)
+        return True
+
+    def _due_in_seconds(
+        self, step: Step, status: TrainingJobStatus, ledger: Ledger, *, refused: bool
+    ) -> float | None:
+        now = self.clock()
+        due = [self.figures.due_in_seconds(status, ledger, now)]
+        if step.due_at is not None:
+            due.append(max((step.due_at - now).total_seconds(), 0.0))
+        if refused:
+            due.append(_REFUSED_RETRY_SECONDS)
+        return min((seconds for seconds in due if seconds is not None), default=None)
+
+
+def _held(pod: PodFacts, *, is_gone: bool) -> HeldPod | None:
+    """What the ledger knows of a pod; None while no node holds it."""
+    if pod.node is None or pod.scheduled_at is None:
+        return None
+    return HeldPod(
+        uid=pod.uid,
+        name=pod.name,
+        attempt=pod.attempt,
+        node=pod.node,
+        scheduled_at=pod.scheduled_at,
+        ended_at=pod.ended_at,
+        is_gone=is_gone or pod.is_terminal,
+    )
+
+
+def _explaining(status: TrainingJobStatus, refusals: list[str], now: datetime) -> TrainingJobStatus:
+    """The status with what the API server refused; the job waits and asks again."""
+    if not refusals:
+        return status
+    said = f"{refusals[0]}" + (f" (and {len(refusals) - 1} more)" if len(refusals) > 1 else "")
+    conditions = with_condition(status.conditions, "Running", "False", "Refused", said, now)
+    return status.model_copy(update={"conditions": conditions})
+
+
+def _log_pass(job: JobView, status: TrainingJobStatus, seconds: float, *, changed: bool) -> None:
+    revision = status.effective.revision if status.effective else "-"
+    _log.log(
+        logging.INFO if changed else logging.DEBUG,
+        "job=%s attempt=%d revision=%s phase=%s restarts=%d seconds=%.3f",
+        job.key,
+        status.attempt,
+        revision,
+        status.phase,
+        status.restarts.total,
+        seconds,
+    )

@@ -1,0 +1,120 @@
+"""What the watches tell, taken into the cache; and fresh lists for what they leave out.
+
+kopf sends no DELETED for what vanished while a watch was away: objects without an event type,
+after the first sync, mean that it listed again.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable, Mapping
+from datetime import datetime
+from time import time
+from typing import Any
+
+from kopeck.api.job_key import JobKey
+from kopeck.api.names import LABEL_JOB, LABEL_JOB_UID
+from kopeck.control.cache import Cache, is_our_pod
+from kopeck.control.dirty_queue import DirtyQueue
+from kopeck.kube.cluster import Cluster
+from kopeck.plan.job_view import JobView
+
+_log = logging.getLogger("kopeck.sync")
+
+RESYNC_SECONDS = 400.0
+_RELIST_SETTLES_SECONDS = 2.0
+_SPREAD_SECONDS_PER_JOB = 0.01
+_LONGEST_SPREAD_SECONDS = 10.0
+
+
+class Sync:
+    """Keeps cache and queue true to the cluster."""
+
+    def __init__(
+        self, cluster: Cluster, cache: Cache, queue: DirtyQueue, clock: Callable[[], datetime]
+    ) -> None:
+        self._cluster = cluster
+        self._cache = cache
+        self._queue = queue
+        self._clock = clock
+        self._relisted = asyncio.Event()
+        self.last_event_unix_seconds = time()
+
+    def see_job(self, kind: str | None, manifest: Mapping[str, Any]) -> None:
+        """Take in a watch event of a TrainingJob."""
+        self._note(kind)
+        key = JobView(manifest).key
+        before = self._cache.job(key.uid)
+        if kind == "DELETED":
+            self._cache.forget_job(key.uid)
+            self._queue.mark(key)
+            return
+        after = self._cache.see_job(manifest)
+        if before is None or _asks_for_a_pass(before, after):
+            self._queue.mark(key)
+
+    def see_pod(self, kind: str | None, manifest: Mapping[str, Any]) -> None:
+        """Take in a watch event of a pod."""
+        self._note(kind)
+        if not is_our_pod(manifest):
+            return
+        if kind == "DELETED":
+            self._cache.forget_pod(manifest, self._clock())
+        else:
+            self._cache.see_pod(manifest, self._clock())
+        self._queue.mark(_key_of_pod(manifest))
+
+    def known_uids(self) -> set[str]:
+        return {job.key.uid for job in self._cache.jobs()}
+
+    async def run(self) -> None:
+        """List again after each relist of kopf, and every few minutes."""
+        while True:
+            try:
+                await asyncio.wait_for(self._relisted.wait(), RESYNC_SECONDS)
+                await asyncio.sleep(_RELIST_SETTLES_SECONDS)
+            except TimeoutError:
+                _log.debug("resync")
+            self._relisted.clear()
+            try:
+                await self.list_everything()
+            except Exception as error:  # noqa: BLE001  the next relist or resync tries again
+                _log.warning("lists failed, trying again: %s", error)
+                self._relisted.set()
+
+    async def list_everything(self, *, finished_too: bool = False) -> None:
+        """Make fresh lists the truth, and mark every job that is not finished."""
+        jobs, resource_version = await self._cluster.all_jobs()
+        for job in jobs:
+            self._cache.see_job(job)
+        pod_uids: set[str] = set()
+        async for pods, _ in self._cluster.all_pods():
+            ours = [pod for pod in pods if is_our_pod(pod)]
+            for pod in ours:
+                self._cache.see_pod(pod, self._clock())
+            pod_uids |= {pod["metadata"]["uid"] for pod in ours}
+        known = {job.key.uid: job.key for job in self._cache.jobs()}
+        job_uids = {job["metadata"]["uid"] for job in jobs}
+        concerned = self._cache.drop_vanished(job_uids, pod_uids, resource_version)
+        unfinished = [job.key for job in self._cache.jobs() if finished_too or not job.is_finished]
+        self._mark_spread({*unfinished, *(known[uid] for uid in concerned if uid in known)})
+
+    def _mark_spread(self, keys: set[JobKey]) -> None:
+        spread = min(len(keys) * _SPREAD_SECONDS_PER_JOB, _LONGEST_SPREAD_SECONDS)
+        for index, key in enumerate(keys):
+            self._queue.mark(key, after_seconds=spread * index / len(keys))
+
+    def _note(self, kind: str | None) -> None:
+        self.last_event_unix_seconds = time()
+        if kind is None:
+            self._relisted.set()
+
+
+def _asks_for_a_pass(before: JobView, after: JobView) -> bool:
+    """Our own status writes come back as events too, and ask for nothing."""
+    return (before.generation, before.is_deleting) != (after.generation, after.is_deleting)
+
+
+def _key_of_pod(manifest: Mapping[str, Any]) -> JobKey:
+    metadata = manifest["metadata"]
+    labels = metadata["labels"]
+    return JobKey(metadata["namespace"], labels[LABEL_JOB], labels[LABEL_JOB_UID])
