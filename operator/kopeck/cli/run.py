@@ -1,0 +1,125 @@
+"""`kopeck run`: a TrainingJob's training on this machine."""
+
+import socket
+import tempfile
+from datetime import UTC, datetime
+from decimal import Decimal
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.table import Table
+
+from kopeck.api.errors import ConfigError
+from kopeck.cost.dollars import readable_dollars
+from kopeck.local.job import LocalResult, run_job
+from kopeck.local.manifest import read_job
+from kopeck.local.worker import LocalJob
+from kopeck.pricing.book import read_price_book
+from kopeck.pricing.price import NodeKey
+
+
+def run(
+    file: Annotated[Path, typer.Option("--file", "-f", help="A TrainingJob, YAML.")],
+    price_book: Annotated[
+        Path | None, typer.Option(help="Prices, as the operator's; with --instance-type.")
+    ] = None,
+    instance_type: Annotated[
+        str | None, typer.Option(help="What this machine is in the price book.")
+    ] = None,
+) -> None:
+    """Train on this machine, without a cluster, by the same launcher, trainer and exporter.
+
+    All workers run here and share the machine and its price. Dollars are of compute only.
+    Checkpoints and logs go to a folder that is named at the start.
+    """
+    name, spec = read_job(file)
+    price = _dollars_per_hour(price_book, instance_type)
+    folder = Path(tempfile.mkdtemp(prefix=f"kopeck-{name[:20]}-"))
+    console = Console(stderr=True)
+    console.print(f"Logs and checkpoints: {folder}", highlight=False)
+    job = LocalJob(
+        name=name,
+        spec=spec,
+        folder=folder,
+        modules=file.parent,
+        master_port=_free_port(),
+        hourly_rate=None if price is None else price / spec.workers.replicas,
+    )
+    planned = spec.training.planned_samples if spec.training else None
+    with _progress(console) as progress:
+        task = progress.add_task("starting", total=planned)
+        result = run_job(
+            job,
+            lambda: datetime.now(UTC),
+            lambda report: progress.update(task, **_told(report)),
+        )
+    Console().print(_table(result))
+    if result.exit_code:
+        console.print(result.report.get("message") or f"see {folder}", style="red")
+        raise typer.Exit(result.exit_code)
+
+
+def _dollars_per_hour(price_book: Path | None, instance_type: str | None) -> Decimal | None:
+    if price_book is None:
+        return None
+    if instance_type is None:
+        raise ConfigError(
+            "--price-book", "does not say what this machine is", "add --instance-type"
+        )
+    price = read_price_book(price_book).price(NodeKey(instance_type, None, None, "on-demand"))
+    if price is None:
+        wrong = f"has no price for {instance_type} without a region"
+        raise ConfigError(str(price_book), wrong, "add a row, or name another --instance-type")
+    return price.dollars_per_hour
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+    return port
+
+
+def _progress(console: Console) -> Progress:
+    return Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TextColumn("{task.completed:.0f}/{task.total:.0f} samples"),
+        TimeElapsedColumn(),
+        console=console,
+    )
+
+
+def _told(report: dict[str, Any]) -> dict[str, Any]:
+    """The progress bar's fields."""
+    if not report.get("samples"):
+        return {"description": "compiling" if report else "starting"}
+    loss = report.get("loss")
+    said = f"step {report['step']}" + ("" if loss is None else f"  loss {loss:.3f}")
+    return {"description": said, "completed": report["samples"]}
+
+
+def _table(result: LocalResult) -> Table:
+    report, unit_cost = result.report, result.dollars_per_sample
+    table = Table(show_header=False, box=None)
+    known = {
+        "Samples": report.get("samples"),
+        "Seconds": round(result.seconds, 1),
+        "Loss": report.get("loss") and round(report["loss"], 4),
+        "Compile": _compile(report),
+        "Spent": result.spent and readable_dollars(result.spent),
+        "$/1K samples": unit_cost and readable_dollars(unit_cost * 1000),
+    }
+    for label, value in known.items():
+        table.add_row(label, "unknown" if value is None else str(value))
+    return table
+
+
+def _compile(report: dict[str, Any]) -> str | None:
+    if "compileSeconds" not in report:
+        return None
+    breaks, again = report.get("graphBreaks", "?"), report.get("recompiles", "?")
+    return f"{report['compileSeconds']:.1f} s, {breaks} graph breaks, {again} recompiles"
