@@ -1,0 +1,21 @@
+// The container that holds a pod's namespaces open: it waits for its end, and reaps.
+package main
+
+import (
+	"os"
+	"os/signal"
+	"syscall"
+)
+
+func main() {
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM, syscall.SIGCHLD)
+	for received := range signals {
+		if received != syscall.SIGCHLD {
+			return
+		}
+		for pid, err := syscall.Wait4(-1, nil, syscall.WNOHANG, nil); pid > 0 && err == nil; {
+			pid, err = syscall.Wait4(-1, nil, syscall.WNOHANG, nil)
+		}
+	}
+}

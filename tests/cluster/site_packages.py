@@ -1,0 +1,44 @@
+"""Python packages for the image's Python, which need not be the one that runs here."""
+
+import shutil
+import sys
+import tomllib
+from importlib.util import find_spec
+from pathlib import Path
+
+from tests.cluster.cache import cached, key_of
+from tests.cluster.commands import run
+from tests.cluster.errors import ClusterError
+from tests.cluster.progress import step
+
+PYTHON_VERSION = "3.11"
+PYPROJECT = Path(__file__).parents[2] / "pyproject.toml"
+
+
+def requirements(extra: str) -> tuple[str, ...]:
+    """What an extra of the project asks for."""
+    project = tomllib.loads(PYPROJECT.read_text())["project"]
+    return tuple(project["optional-dependencies"][extra])
+
+
+def site_packages(extra: str) -> Path:
+    """A folder with the packages of an extra; torch's has several GB and takes minutes once."""
+    wanted = requirements(extra)
+    entry = f"site/{key_of(PYTHON_VERSION, *wanted)}"
+
+    def install(path: Path) -> None:
+        with step(f"Installing {', '.join(wanted)} for the pods"):
+            run([*_installer(), "--python-version", PYTHON_VERSION, "--target", path, *wanted])
+        path.chmod(0o755)
+
+    return cached(entry, install)
+
+
+def _installer() -> list[str]:
+    if find_spec("uv"):
+        return [sys.executable, "-m", "uv", "pip", "install", "--quiet"]
+    if uv := shutil.which("uv"):
+        return [uv, "pip", "install", "--quiet"]
+    if find_spec("pip"):
+        return [sys.executable, "-m", "pip", "install", "--quiet", "--only-binary", ":all:"]
+    raise ClusterError("`uv` is missing; install it with the project's extra `dev`")
