@@ -1,0 +1,150 @@
+"""`make demo`: a real Kubernetes on this machine, a real training, its dollars per sample."""
+
+import json
+import re
+import sys
+from pathlib import Path
+from time import monotonic, sleep
+from typing import Any
+
+import requests
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+from tests.cluster import ClusterError, LocalCluster
+from tests.cluster.binaries import binary
+from tests.cluster.processes import Process, start
+from tests.cluster.record import remove
+from tests.waiting import eventually
+
+STATE = Path(".cluster")
+NAMESPACE = "demo"
+MANIFEST = Path("examples/byte-llama.yaml")
+JOB = "byte-llama"
+_DEADLINE_SECONDS = 900
+_POLL_SECONDS = 1.0
+_SCRAPE_SECONDS = 2
+
+console = Console(stderr=True, highlight=False)
+
+
+def main() -> int:
+    if STATE.exists():
+        console.print("Ending the cluster of an earlier demo")
+        remove(STATE.resolve())
+    cluster = LocalCluster.start(STATE, nodes=2)
+    prepare(cluster)
+    operator, port = start_operator(cluster)
+    prometheus = cluster.start_prometheus(
+        targets=[f"127.0.0.1:{port}"], scrape_interval_seconds=_SCRAPE_SECONDS
+    )
+    cluster.kubectl("apply", f"--namespace={NAMESPACE}", f"--filename={MANIFEST}")
+    console.print(f"kubectl apply -f {MANIFEST}")
+    status = follow(cluster, operator)
+    show(cluster, prometheus)
+    return 0 if status.get("phase") == "Complete" else 1
+
+
+def prepare(cluster: LocalCluster) -> None:
+    """The TrainingJob's definition, and a namespace under the strictest pod security."""
+    cluster.kubectl("apply", "--filename=crds/")
+    cluster.kubectl("wait", "--for=condition=Established", "crd/trainingjobs.kopeck.dev")
+    cluster.kubectl("create", "namespace", NAMESPACE)
+    enforced = "pod-security.kubernetes.io/enforce=restricted"
+    cluster.kubectl("label", "namespace", NAMESPACE, enforced)
+    cluster.provide_volumes(NAMESPACE)
+
+
+def start_operator(cluster: LocalCluster) -> tuple[Process, int]:
+    """`kopeck operator` beside the cluster; its process and the port of its metrics."""
+    operator = start(
+        cluster.state,
+        "operator",
+        [sys.executable, "-m", "kopeck", "operator", "--config", "examples/operator.yaml"],
+        env={"KUBECONFIG": str(cluster.kubeconfig)},
+    )
+
+    def port() -> int:
+        log = Path(operator.log).read_text()
+        if operator.has_ended():
+            raise ClusterError(f"the operator ended:\n{operator.log_tail()}")
+        found = re.search(r"/healthz on port (\d+)", log)
+        assert found, log
+        assert "in sync" in log, log
+        return int(found[1])
+
+    return operator, eventually(port, seconds=60)
+
+
+def follow(cluster: LocalCluster, operator: Process) -> dict[str, Any]:
+    """Show the job's progress until it ends; its last status."""
+    deadline = monotonic() + _DEADLINE_SECONDS
+    columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=console) as progress:
+        task = progress.add_task("Pending", total=None)
+        while monotonic() < deadline:
+            job = json.loads(cluster.kubectl("get", "tj", JOB, "-n", NAMESPACE, "-o", "json"))
+            status: dict[str, Any] = job.get("status", {})
+            progress.update(task, **told(job))
+            if status.get("phase") in ("Complete", "Failed") and is_settled(status):
+                return status
+            if operator.has_ended():
+                raise ClusterError(f"the operator ended:\n{operator.log_tail()}")
+            sleep(_POLL_SECONDS)
+    raise ClusterError(f"the job did not end within {_DEADLINE_SECONDS} s; see kubectl describe")
+
+
+def told(job: dict[str, Any]) -> dict[str, Any]:
+    """The progress bar's fields."""
+    status = job.get("status", {})
+    training, cost = status.get("training", {}), status.get("cost", {})
+    words = [status.get("phase", "Pending")]
+    if "step" in training:
+        words.append(f"step {training['step']}")
+    if "loss" in training:
+        words.append(f"loss {training['loss']:.3f}")
+    if "marginal" in cost.get("dollarsPerSample", {}):
+        words.append(f"${float(cost['dollarsPerSample']['marginal']) * 1000:.3g} per 1K samples")
+    if len(words) == 1 and status.get("phase") == "Starting":
+        running = next(each for each in status["conditions"] if each["type"] == "Running")
+        words.append(running["message"])
+    total = job["spec"]["training"]["steps"]
+    return {"description": "  ".join(words), "total": total, "completed": training.get("step", 0)}
+
+
+def is_settled(status: dict[str, Any]) -> bool:
+    """Whether nothing is charged any more."""
+    return "hourlyRate" not in status.get("cost", {})
+
+
+def show(cluster: LocalCluster, prometheus: str) -> None:
+    """The table, Prometheus' answer, and how to look further."""
+    kubectl = f"{binary('kubernetes')} kubectl --kubeconfig {STATE}/kubeconfig -n {NAMESPACE}"
+    query = f'kopeck_dollars_per_sample{{training_job="{JOB}",basis="all_in"}}'
+
+    def answered() -> str:
+        answer = requests.get(f"{prometheus}/api/v1/query", params={"query": query}, timeout=10)
+        results = answer.json()["data"]["result"]
+        assert results, query
+        return str(results[0]["value"][1])
+
+    print("$ kubectl get tj")
+    print(cluster.kubectl("get", "tj", JOB, f"--namespace={NAMESPACE}"))
+    print(f"Prometheus: {query}\n  {eventually(answered)}")
+    print(
+        f"\nLook further:\n"
+        f"  {kubectl} describe tj {JOB}\n"
+        f"  {kubectl} get pods,events\n"
+        f"  {kubectl} logs -l kopeck.dev/job={JOB}\n"
+        f"  {prometheus}   (kopeck_samples_per_second, kopeck_phase_seconds_total, …)\n"
+        f"  {STATE}/logs   (the operator's and every component's)\n"
+        f"End it with: make down"
+    )
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main())
+    except ClusterError as error:
+        console.print(f"demo: {error}", style="red")
+        sys.exit(1)
