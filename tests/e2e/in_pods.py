@@ -1,0 +1,28 @@
+"""What tests do inside of pods."""
+
+from typing import Any
+
+from tests.workplace import Workplace
+
+_KILL_RANK = """
+import os, signal
+for entry in os.listdir("/proc"):
+    if entry.isdigit() and entry != str(os.getpid()):
+        command = open(f"/proc/{entry}/cmdline").read()
+        if "kopeck_trainer.rank" in command:
+            os.kill(int(entry), signal.SIGKILL)
+"""
+
+
+def kill_ranks(workplace: Workplace, pod: dict[str, Any]) -> None:
+    """SIGKILL to every rank of a pod."""
+    name = pod["metadata"]["name"]
+    arguments = ["--namespace", workplace.namespace, "--container", "trainer"]
+    workplace.cluster.kubectl("exec", name, *arguments, "--", "python3", "-c", _KILL_RANK)
+
+
+def log_of(workplace: Workplace, pod: dict[str, Any]) -> str:
+    """What a pod's trainer has said."""
+    name = pod["metadata"]["name"]
+    said: str = workplace.cluster.kubectl("logs", name, "-c", "trainer", "-n", workplace.namespace)
+    return said

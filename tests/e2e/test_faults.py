@@ -1,0 +1,128 @@
+"""Faults in real pods: training continues from its checkpoint, or ends with the cause named."""
+
+import re
+from typing import Any
+
+import pytest
+
+from tests.e2e.conftest import Installation
+from tests.e2e.in_pods import kill_ranks, log_of
+from tests.e2e.jobs import a_small_training
+from tests.fake_pods import path_of
+from tests.waiting import eventually
+from tests.workplace import Workplace
+
+pytestmark = pytest.mark.usefixtures("installation")
+
+STEPS, BATCH, CHECKPOINT_STEPS = 200, 16, 20
+
+
+def has_checkpoint(workplace: Workplace, name: str) -> None:
+    training = workplace.status(name).get("training", {})
+    assert training.get("checkpointStep", 0) >= CHECKPOINT_STEPS, workplace.status(name)
+
+
+def completes_from_a_checkpoint(workplace: Workplace, name: str) -> dict[str, Any]:
+    """The status once the second attempt has completed what the first had saved."""
+    first_of_second = workplace.running_pods(name, attempt=1, count=2, seconds=120)[0]
+    status = workplace.reaches(name, "Complete", seconds=240)
+    resumed = re.search(r"resumed after step (\d+)", log_of(workplace, first_of_second))
+    assert resumed, log_of(workplace, first_of_second)
+    assert int(resumed[1]) >= CHECKPOINT_STEPS
+    assert status["training"]["step"] == STEPS
+    assert status["training"]["samples"] == STEPS * BATCH
+    return status
+
+
+def test_a_killed_rank_is_counted_once_and_training_goes_on_from_the_checkpoint(
+    workplace: Workplace,
+) -> None:
+    name = workplace.create(a_small_training())
+    pods = workplace.running_pods(name, attempt=0, count=2, seconds=120)
+    eventually(lambda: has_checkpoint(workplace, name), seconds=120)
+    kill_ranks(workplace, pods[1])
+    status = completes_from_a_checkpoint(workplace, name)
+    assert status["restarts"] == {"failures": 1, "total": 1}
+    failure = status["lastFailure"]
+    assert (failure["signal"], failure["rank"], failure["worker"]) == ("SIGKILL", 1, 1)
+    assert failure["exitCode"] == 137
+    assert_both_attempts_are_charged(workplace, name)
+
+
+def test_a_deleted_pod_is_no_failure_and_training_goes_on(workplace: Workplace) -> None:
+    name = workplace.create(a_small_training())
+    pods = workplace.running_pods(name, attempt=0, count=2, seconds=120)
+    eventually(lambda: has_checkpoint(workplace, name), seconds=120)
+    workplace.kube.delete(path_of(pods[1]))
+    status = completes_from_a_checkpoint(workplace, name)
+    assert status["restarts"] == {"failures": 0, "total": 1}
+    assert status["restartReason"] == "PodLost"
+    assert_both_attempts_are_charged(workplace, name)
+
+
+def assert_both_attempts_are_charged(workplace: Workplace, name: str) -> None:
+    """Every pod of every attempt has one closed, exact segment; status is their sum."""
+
+    def closed() -> None:
+        segments = workplace.ledger(name)["segments"].values()
+        assert sorted(each["attempt"] for each in segments) == [0, 0, 1, 1]
+        assert all("end" in each for each in segments)
+        assert not any(each.get("estimatedEnd") for each in segments), segments
+
+    eventually(closed)
+
+
+def test_a_builder_that_does_not_import_ends_the_job_and_says_so(workplace: Workplace) -> None:
+    job = a_small_training()
+    job["spec"]["entrypoint"] = "no_such_module:build"
+    name = workplace.create(job)
+    status = workplace.reaches(name, "Failed", seconds=120)
+    failed = workplace.condition(name, "Failed")
+    assert failed["reason"] == "Configuration"
+    assert "spec.entrypoint" in failed["message"]
+    assert "no_such_module" in failed["message"]
+    assert status["restarts"]["total"] == 0
+
+
+def test_a_missing_image_is_named_while_it_waits_and_when_it_ends(workplace: Workplace) -> None:
+    job = a_small_training()
+    job["spec"]["image"] = "localhost/no-such-image:1"
+    job["spec"]["runPolicy"] = {"startupDeadlineSeconds": 15}
+    name = workplace.create(job)
+
+    def named() -> None:
+        running = workplace.condition(name, "Running")
+        assert running["reason"] == "ImageNotPulled", running
+        assert "localhost/no-such-image:1" in running["message"]
+
+    eventually(named)
+    workplace.reaches(name, "Failed", seconds=60)
+    assert workplace.condition(name, "Failed")["reason"] == "ImageNotPulled"
+
+
+def test_a_pod_that_no_node_can_hold_is_named(workplace: Workplace) -> None:
+    job = a_small_training()
+    job["spec"]["workers"]["resources"] = {"requests": {"cpu": "500", "memory": "1Gi"}}
+    job["spec"]["runPolicy"] = {"startupDeadlineSeconds": 10}
+    name = workplace.create(job)
+    workplace.reaches(name, "Failed", seconds=60)
+    failed = workplace.condition(name, "Failed")
+    assert failed["reason"] == "Unschedulable"
+    assert "Insufficient cpu" in failed["message"]
+
+
+def test_deleting_a_running_job_leaves_no_service_configmap_or_pod(
+    installation: Installation, workplace: Workplace
+) -> None:
+    name = workplace.create(a_small_training())
+    workplace.running_pods(name, attempt=0, count=2, seconds=120)
+    installation.cluster.kubectl(
+        "delete", "tj", name, "--namespace", workplace.namespace, "--wait=false"
+    )
+
+    def nothing_is_left() -> None:
+        for kind in ("pods", "services", "configmaps"):
+            path = f"/api/v1/namespaces/{workplace.namespace}/{kind}"
+            assert workplace.kube.list(path, "kopeck.dev/job") == []
+
+    eventually(nothing_is_left, seconds=180)
