@@ -9,6 +9,8 @@ from tests.cluster.commands import run
 
 NODE_BLOCK = IPv4Network("10.213.0.0/16")
 POD_BLOCK = IPv4Network("10.214.0.0/16")
+# Of pods that do not exist: a block that no network routes, see RFC 2544.
+FAKE_POD_BLOCK = IPv4Network("198.18.0.0/15")
 SERVICE_NETWORK = IPv4Network("10.96.0.0/16")
 FIRST_NODE = 10
 

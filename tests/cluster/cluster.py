@@ -20,7 +20,7 @@ from tests.cluster.processes import Process, end, recorded
 from tests.cluster.record import Record, new_record, read, remove
 from tests.cluster.sandbox import INIT_NAME
 from tests.cluster.site_packages import site_packages
-from tests.cluster.startup import prepare, start_in_sandbox, start_on_host
+from tests.cluster.startup import is_isolated, prepare, start_in_sandbox, start_on_host
 from tests.cluster.volumes import SITE_CLAIM, checkpoints_folder, volume_names, volume_objects
 from tests.cluster.waiting import wait_until
 
@@ -44,7 +44,7 @@ class LocalCluster:
         prepare(nodes=nodes, kwok=kwok)
         record = new_record(state, nodes)
         try:
-            (start_in_sandbox if nodes else start_on_host)(state, record)
+            (start_in_sandbox if is_isolated(nodes) else start_on_host)(state, record)
             cluster = cls.load(state)
             if kwok:
                 cluster._start_kwok()

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from tests.cluster.addresses import FAKE_POD_BLOCK
 from tests.cluster.binaries import binary, kwok_module
 from tests.cluster.place import Place
 from tests.cluster.processes import Process
@@ -37,6 +38,7 @@ def start_kwok(place: Place, kubeconfig: Path) -> Process:
         f"--manage-nodes-with-annotation-selector={FAKE}=fake",
         "--enable-crds=Stage",  # so that tests can add and remove stages while it runs
         "--server-address=127.0.0.1:0",
+        f"--cidr={FAKE_POD_BLOCK[1]}/{FAKE_POD_BLOCK.prefixlen}",
     )
 
 

@@ -7,7 +7,7 @@ firewall rule of the cluster with it.
 import subprocess
 from pathlib import Path
 
-from tests.cluster.addresses import Addresses, free_addresses
+from tests.cluster.addresses import FAKE_POD_BLOCK, Addresses, free_addresses
 from tests.cluster.binaries import binary
 from tests.cluster.cache import cache_folder
 from tests.cluster.commands import run
@@ -65,6 +65,8 @@ def connect(place: Place, init: Process, nodes: int) -> Addresses:
         *(f"address add {end}/{prefix} dev eth0" for end in ends),
         "link set eth0 up",
         f"route add default via {addresses.host}",
+        # An API server that is asked to reach a pod of KWOK's says no at once.
+        f"route add unreachable {FAKE_POD_BLOCK}",
         f"link add {BRIDGE} type bridge",
         f"address add {addresses.pod_gateway}/{addresses.pods.prefixlen} dev {BRIDGE}",
         f"link set {BRIDGE} up",

@@ -1,11 +1,13 @@
 """The order in which a cluster comes up: what is slow and cached first, then all at once."""
 
+import os
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
 from tests.cluster.addresses import Addresses
 from tests.cluster.binaries import binary
+from tests.cluster.commands import missing
 from tests.cluster.containers import store_template
 from tests.cluster.controlplane import HOST_ADDRESS, choose_endpoint, start_control_plane
 from tests.cluster.endpoint import Endpoint
@@ -36,8 +38,14 @@ def prepare(*, nodes: int, kwok: bool) -> None:
         site_packages("trainer")
 
 
+def is_isolated(nodes: int) -> bool:
+    """Whether the cluster gets namespaces of its own: always with nodes, else where it may."""
+    may = os.geteuid() == 0 and not missing(["ip", "unshare", "nsenter"])
+    return nodes > 0 or may
+
+
 def start_on_host(state: Path, record: Record) -> Record:
-    """A control plane alone: it needs neither root nor a network of its own."""
+    """A control plane alone, without root: its processes are the host's."""
     endpoint = choose_endpoint(state, HOST_ADDRESS)
     record = write(state, replace(record, endpoint=endpoint))
     with step("Starting Kubernetes"):
@@ -46,20 +54,22 @@ def start_on_host(state: Path, record: Record) -> Record:
 
 
 def start_in_sandbox(state: Path, record: Record) -> Record:
-    """A control plane with real nodes."""
+    """A control plane, with real nodes if any were asked for."""
     init = open_sandbox(state)
     place = Place(state, init)
     cover_host_folders(place)
-    template = store_template(place)
+    template = store_template(place) if record.node_count else None
     with step("Starting Kubernetes"):
         addresses = connect(place, init, record.node_count)
         endpoint = choose_endpoint(state, addresses.api_server)
         record = write(state, replace(record, network=addresses.number, endpoint=endpoint))
         with ThreadPoolExecutor() as pool:
             control_plane = pool.submit(start_control_plane, place, endpoint)
-            _start_runtimes(place, record.nodes, addresses, template)
+            if template:
+                _start_runtimes(place, record.nodes, addresses, template)
             kubeconfig = control_plane.result()
-        _start_nodes(place, record.nodes, addresses, endpoint, kubeconfig)
+        if record.node_count:
+            _start_nodes(place, record.nodes, addresses, endpoint, kubeconfig)
     return record
 
 

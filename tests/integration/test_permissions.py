@@ -1,0 +1,46 @@
+"""The operator works with what examples/rbac.yaml allows, and asks for nothing else."""
+
+import re
+from pathlib import Path
+from typing import Any
+
+import yaml
+from tests.builders import a_job, a_report
+from tests.fake_pods import end_trainer, path_of
+from tests.operator_process import OperatorProcess
+from tests.waiting import eventually
+from tests.workplace import Workplace
+
+
+def test_a_job_lives_its_life_under_the_roles_of_the_example(
+    workplace: Workplace, tmp_path: Path
+) -> None:
+    workplace.cluster.kubectl("apply", "--filename=examples/rbac.yaml")
+    kubeconfig = kubeconfig_of_service_account(workplace.cluster, tmp_path)
+    with OperatorProcess(kubeconfig, tmp_path) as operator:
+        operator.wait_until_in_sync()
+        name = workplace.create(a_job())
+        first, _ = workplace.running_pods(name, attempt=0, count=2)
+        workplace.kube.delete(path_of(first))
+        for pod in workplace.running_pods(name, attempt=1, count=2):
+            end_trainer(workplace.kube, pod, 0, a_report())
+        workplace.reaches(name, "Complete")
+
+        def is_charged() -> None:
+            assert "spent" in workplace.status(name)["cost"]
+            assert "hourlyRate" not in workplace.status(name)["cost"]
+
+        eventually(is_charged)
+        forbidden = re.findall(r'kopeck_api_requests_total\{code="403".*', operator.metrics())
+        assert forbidden == [], operator.log
+        assert "forbidden" not in operator.log.lower()
+
+
+def kubeconfig_of_service_account(cluster: Any, folder: Path) -> Path:
+    """A kubeconfig with a token of kopeck-system/kopeck."""
+    token = cluster.kubectl("create", "token", "kopeck", "--namespace=kopeck-system").strip()
+    config = yaml.safe_load(cluster.kubeconfig.read_text())
+    config["users"][0]["user"] = {"token": token}
+    file = folder / "kubeconfig"
+    file.write_text(yaml.safe_dump(config))
+    return file
