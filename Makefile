@@ -7,7 +7,7 @@ export UV_LINK_MODE ?= hardlink
 .PHONY: help demo test down verify lint types generate unit integration e2e bench-control-plane clean
 
 help:  ## Show this list
-	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-22s %s\n", $$1, $$2}'
+	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-22s %s\n", $$1, $$2}'
 
 demo: $(VENV)/ready  ## Run a real cluster, train the example in it, show its dollars per sample
 	@$(BIN)/python -m tests.demo
