@@ -1,0 +1,139 @@
+"""Workers of a job on this machine: real launchers and ranks, each worker a process."""
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from tests.waiting import eventually
+
+BUILDERS = Path(__file__).parent / "builders"
+END_SECONDS = 300  # torch may have to compile, on two busy cores
+
+
+@dataclass
+class Worker:
+    """One launcher, and where its output and termination message go."""
+
+    process: subprocess.Popen[bytes]
+    output_file: Path
+    termination_log: Path
+
+    @property
+    def output(self) -> str:
+        return self.output_file.read_text()
+
+    @property
+    def rank_pids(self) -> list[int]:
+        pid = self.process.pid
+        return [
+            int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+        ]
+
+    def exit_code(self) -> int:
+        return self.process.wait(timeout=END_SECONDS)
+
+    def termination(self) -> dict[str, Any]:
+        content = json.loads(self.termination_log.read_text())
+        assert isinstance(content, dict)
+        return content
+
+
+@dataclass
+class LocalJob:
+    """The workers of one job. Each `start` is one attempt."""
+
+    folder: Path
+    environ: dict[str, str]
+    processes_per_worker: int = 1
+    workers: list[Worker] = field(default_factory=list)
+
+    @property
+    def checkpoints(self) -> Path:
+        return self.folder / "checkpoints" / "uid"
+
+    def config(self, *, entrypoint: str = "toy:build", **training: Any) -> dict[str, Any]:
+        """The toy, uncompiled, with checkpoints."""
+        defaults = {
+            "steps": 4,
+            "globalBatchSize": 8,
+            "microBatchSize": 2,
+            "precision": "fp32",
+            "compile": {"mode": "off"},
+            "checkpoint": {"path": str(self.folder / "checkpoints"), "everySteps": 2},
+        }
+        return {"entrypoint": entrypoint, "training": defaults | training}
+
+    def start(self, config: dict[str, Any], *, workers: int = 1, attempt: int = 0) -> list[Worker]:
+        port = _free_port()
+        self.workers = [
+            self._start_worker(config, index, workers, attempt, port) for index in range(workers)
+        ]
+        return self.workers
+
+    def run(self, config: dict[str, Any], *, workers: int = 1, attempt: int = 0) -> list[int]:
+        """The exit codes of a whole attempt, by worker."""
+        return [
+            worker.exit_code() for worker in self.start(config, workers=workers, attempt=attempt)
+        ]
+
+    def step_reached(self, step: int) -> None:
+        """Wait until rank 0 has said that it is past `step`."""
+
+        def says() -> None:
+            lines = [line for line in self.workers[0].output.splitlines() if "loss" in line]
+            steps = [int(line.split()[1].partition("/")[0]) for line in lines]
+            assert max(steps, default=0) >= step, self.workers[0].output
+
+        eventually(says, seconds=END_SECONDS)
+
+    def kill_all(self) -> None:
+        for worker in self.workers:
+            if worker.process.poll() is None:
+                for pid in worker.rank_pids:
+                    os.kill(pid, signal.SIGKILL)
+                worker.process.kill()
+                worker.process.wait()
+
+    def _start_worker(
+        self, config: dict[str, Any], index: int, workers: int, attempt: int, port: int
+    ) -> Worker:
+        own = self.folder / f"attempt-{attempt}-worker-{index}"
+        own.mkdir()
+        (own / "config.json").write_text(json.dumps(config))
+        variables = {
+            "KOPECK_CONFIG": str(own / "config.json"),
+            "KOPECK_NAMESPACE": "team",
+            "KOPECK_JOB": "toy",
+            "KOPECK_JOB_UID": "uid",
+            "KOPECK_ATTEMPT": str(attempt),
+            "KOPECK_WORKER": str(index),
+            "KOPECK_WORKERS": str(workers),
+            "KOPECK_PROCESSES_PER_WORKER": str(self.processes_per_worker),
+            "KOPECK_MASTER_HOST": "127.0.0.1",
+            "KOPECK_MASTER_PORT": str(port),
+            "KOPECK_RENDEZVOUS_ID": f"uid-{attempt}",
+            "KOPECK_RENDEZVOUS_SECONDS": str(END_SECONDS),
+            "KOPECK_GRACE_SECONDS": "60",
+            "KOPECK_TERMINATION_LOG": str(own / "termination.json"),
+            "PYTHONPATH": str(BUILDERS),
+        }
+        with (own / "output").open("wb") as output:
+            process = subprocess.Popen(
+                [sys.executable, "-m", "kopeck_trainer"],
+                env={**os.environ, **variables, **self.environ},
+                stdout=output,
+                stderr=subprocess.STDOUT,
+            )
+        return Worker(process, own / "output", own / "termination.json")
+
+
+def _free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port: int = server.getsockname()[1]
+    return port

@@ -1,0 +1,97 @@
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kopeck_trainer.config import CheckpointConfig, TrainingConfig, parse_config, read_config
+from kopeck_trainer.errors import ConfigurationError
+
+
+def a_config(**training: Any) -> dict[str, Any]:
+    needed = {"steps": 10, "globalBatchSize": 16, "microBatchSize": 4}
+    return {"entrypoint": "task:build", "training": needed | training}
+
+
+def refusal_of(content: object) -> str:
+    with pytest.raises(ConfigurationError) as refusal:
+        parse_config(content)
+    return str(refusal.value)
+
+
+def test_unset_fields_have_the_documented_defaults() -> None:
+    assert parse_config(a_config()).training == TrainingConfig(
+        global_batch_size=16,
+        micro_batch_size=4,
+        steps=10,
+        samples=None,
+        precision="bf16",
+        seed=0,
+        max_grad_norm=None,
+        compile_mode="default",
+        checkpoint=None,
+    )
+
+
+def test_every_field_is_read() -> None:
+    training = parse_config(
+        a_config(
+            steps=None,
+            samples=160,
+            precision="fp32",
+            seed=7,
+            maxGradNorm=1,
+            compile={"mode": "off"},
+            checkpoint={"path": "/checkpoints", "everySteps": 20, "keep": 3},
+        )
+    ).training
+    assert training == TrainingConfig(
+        global_batch_size=16,
+        micro_batch_size=4,
+        samples=160,
+        precision="fp32",
+        seed=7,
+        max_grad_norm=1.0,
+        compile_mode="off",
+        checkpoint=CheckpointConfig(path=Path("/checkpoints"), every_steps=20, keep=3),
+    )
+
+
+def test_a_program_of_ones_own_needs_no_training_settings() -> None:
+    config = parse_config({"command": ["python3", "train.py"], "args": ["--fast"]})
+    assert (config.command, config.args) == (("python3", "train.py"), ("--fast",))
+    assert config.training is None
+
+
+@pytest.mark.parametrize(
+    ("training", "sentence"),
+    [
+        ({"globalBatchSize": None}, "spec.training.globalBatchSize: it is missing; write a value"),
+        ({"microBatchSize": 0}, "spec.training.microBatchSize: 0 cannot be used; write 1 or more"),
+        ({"steps": True}, "spec.training.steps: True cannot be used; write a whole number"),
+        ({"precision": "fp8"}, "spec.training.precision: 'fp8' cannot be used; write bf16 or fp32"),
+        ({"maxGradNorm": -1}, "spec.training.maxGradNorm: -1 cannot be used; write a number above"),
+        ({"compile": {"mode": "fast"}}, "spec.training.compile.mode: 'fast' cannot be used; write"),
+        ({"checkpoint": {}}, "spec.training.checkpoint.path: it is missing; write a value"),
+        ({"samples": 160}, "spec.training.steps: exactly one of steps and samples is needed; "),
+        ({"steps": None}, "spec.training.steps: exactly one of steps and samples is needed; "),
+        ({"sharding": {}}, "spec.training.sharding: this trainer does not know it; remove it, or"),
+    ],
+)
+def test_a_field_that_cannot_work_is_named(training: dict[str, Any], sentence: str) -> None:
+    assert refusal_of(a_config(**training)).startswith(sentence)
+
+
+@pytest.mark.parametrize("content", [{}, a_config() | {"command": ["true"]}])
+def test_exactly_one_of_entrypoint_and_command_is_needed(content: object) -> None:
+    assert "exactly one of entrypoint and command" in refusal_of(content)
+
+
+def test_an_entrypoint_needs_training_settings() -> None:
+    assert refusal_of({"entrypoint": "task:build"}).startswith("spec.training: ")
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]"])
+def test_a_file_that_is_no_configuration_is_refused(tmp_path: Path, text: str) -> None:
+    (tmp_path / "config.json").write_text(text)
+    with pytest.raises(ConfigurationError):
+        read_config(tmp_path / "config.json")

@@ -1,0 +1,22 @@
+from kopeck_exporter.names import STEP_SECONDS_BUCKETS
+from kopeck_trainer.figures import RecentRate, StepHistogram
+
+
+def test_a_step_counts_in_the_first_bucket_that_holds_it() -> None:
+    histogram = StepHistogram()
+    for seconds in (0.0, STEP_SECONDS_BUCKETS[0], STEP_SECONDS_BUCKETS[0] + 1e-6, 1e9):
+        histogram.add(seconds)
+    assert histogram.counts[:2] == [2, 1]
+    assert histogram.counts[-1] == 1
+    assert len(histogram.counts) == len(STEP_SECONDS_BUCKETS) + 1
+
+
+def test_the_rate_leaves_out_the_first_step_and_forgets_old_ones() -> None:
+    rate = RecentRate()
+    rate.add(100.0, 8)  # after 100 s of compiling
+    assert rate.samples_per_second() is None
+    rate.add(101.0, 16)
+    assert rate.samples_per_second() == 8
+    for step in range(100):
+        rate.add(102.0 + step * 2, 24 + step * 8)
+    assert rate.samples_per_second() == 4

@@ -1,0 +1,111 @@
+"""Whole trainings of two workers on this machine, and what becomes of them under faults."""
+
+import json
+import os
+import signal
+from pathlib import Path
+
+from kopeck_trainer.exit_codes import CHECKPOINTED, CONFIGURATION, PEER_LOST
+from tests.unit.trainer.local_workers import LocalJob
+
+ENDLESS = 1_000_000
+
+
+def committed(job: LocalJob) -> list[str]:
+    return sorted(path.name for path in job.checkpoints.glob("step-*"))
+
+
+def flip_a_byte(path: Path) -> None:
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 0xFF
+    path.write_bytes(content)
+
+
+def test_two_workers_train_compiled_and_their_loss_falls(job: LocalJob) -> None:
+    codes = job.run(job.config(steps=30, compile={"mode": "default"}), workers=2)
+    ends = [worker.termination() for worker in job.workers]
+    assert codes == [0, 0], job.workers[0].output
+    for end in ends:
+        assert end["exitClass"] == "completed"
+        assert (end["step"], end["samples"], end["checkpointStep"]) == (30, 30 * 8, 30)
+        assert (end["compileMode"], end["graphBreaks"], end["recompiles"]) == ("default", 0, 0)
+        assert end["compileSeconds"] > 0
+        assert end["samplesPerSecond"] > 0
+    first_line = next(line for line in job.workers[0].output.splitlines() if "loss" in line)
+    assert ends[0]["loss"] == ends[1]["loss"] < float(first_line.split()[3]) / 2
+    assert "loss" not in job.workers[1].output
+    assert committed(job) == ["step-28.a0", "step-30.a0"]
+
+
+def test_a_killed_rank_is_named_and_the_next_attempt_goes_on_from_the_last_good_checkpoint(
+    job: LocalJob,
+) -> None:
+    healthy, killed = job.start(job.config(steps=ENDLESS), workers=2)
+    job.step_reached(4)
+    os.kill(killed.rank_pids[0], signal.SIGKILL)
+    assert killed.exit_code() == 137
+    assert killed.termination()["firstFailure"] == {
+        "rank": 1,
+        "exitCode": 137,
+        "signal": "SIGKILL",
+    }
+    assert healthy.exit_code() == PEER_LOST, healthy.output
+    assert healthy.termination()["exitClass"] == "peer-lost"
+
+    *_, before, newest = sorted(
+        (path for path in job.checkpoints.glob("step-*.a0")),
+        key=lambda path: json.loads((path / "manifest.json").read_text())["step"],
+    )
+    flip_a_byte(next(newest.glob("__0_*")))
+    good_step = json.loads((before / "manifest.json").read_text())["step"]
+    codes = job.run(job.config(steps=good_step + 2), workers=2, attempt=1)
+    assert codes == [0, 0], job.workers[0].output
+    assert f"resumed after step {good_step}, {good_step * 8} samples" in job.workers[0].output
+    assert f"{newest} is skipped" in job.workers[0].output
+    assert job.workers[0].termination()["samples"] == (good_step + 2) * 8
+
+
+def test_a_stop_of_one_worker_saves_the_same_step_on_all_and_a_resize_goes_on_from_it(
+    job: LocalJob,
+) -> None:
+    stopped, other = job.start(job.config(steps=ENDLESS), workers=2)
+    job.step_reached(3)
+    stopped.process.send_signal(signal.SIGTERM)
+    assert [stopped.exit_code(), other.exit_code()] == [CHECKPOINTED] * 2, stopped.output
+    ends = [stopped.termination(), other.termination()]
+    assert {end["exitClass"] for end in ends} == {"checkpointed"}
+    assert ends[0]["step"] == ends[1]["step"] == ends[0]["checkpointStep"]
+    assert "firstFailure" not in ends[0]
+
+    last_step = ends[0]["step"] + 1
+    assert job.run(job.config(steps=last_step), workers=1, attempt=1) == [0]
+    assert f"resumed after step {ends[0]['step']}" in job.workers[0].output
+    assert job.workers[0].termination()["samples"] == last_step * 8
+
+
+def test_a_stop_without_checkpoints_is_not_called_a_checkpoint(job: LocalJob) -> None:
+    [worker] = job.start(job.config(steps=ENDLESS, checkpoint=None))
+    job.step_reached(1)
+    worker.process.send_signal(signal.SIGTERM)
+    assert worker.exit_code() == 143, worker.output
+    assert worker.termination()["exitClass"] == "failed"
+    assert "spec.training.checkpoint is unset" in worker.termination()["message"]
+
+
+def test_what_the_users_code_raises_is_shown_whole_and_named_in_the_message(
+    job: LocalJob,
+) -> None:
+    other, crashed = job.start(job.config(entrypoint="toy:build_crashing"), workers=2)
+    assert (crashed.exit_code(), other.exit_code()) == (1, PEER_LOST), other.output
+    assert crashed.termination()["message"] == "ValueError: the labels are gone"
+    assert 'raise ValueError("the labels are gone")' in crashed.output
+
+
+def test_a_builder_that_does_not_import_is_a_configuration_error_without_a_traceback(
+    job: LocalJob,
+) -> None:
+    assert job.run(job.config(entrypoint="nowhere:build")) == [CONFIGURATION]
+    [worker] = job.workers
+    assert worker.termination()["exitClass"] == "configuration"
+    assert worker.termination()["message"].startswith("spec.entrypoint: importing nowhere raised")
+    assert "Traceback" not in worker.output

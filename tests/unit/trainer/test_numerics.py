@@ -1,0 +1,247 @@
+"""What a training computes does not depend on how many ranks compute it. Real ranks over gloo."""
+
+import copy
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import Generator, Tensor, nn
+from torch.distributed.device_mesh import init_device_mesh
+from torch.distributed.tensor import DTensor
+
+from kopeck_trainer.batches import Batches
+from kopeck_trainer.config import TrainConfig, TrainingConfig
+from kopeck_trainer.errors import ConfigurationError
+from kopeck_trainer.meta import with_parameters_on_meta
+from kopeck_trainer.optimizer_step import OptimizerStep, prefer_fused
+from kopeck_trainer.parallelize import find_blocks, parallelize
+from kopeck_trainer.phases import PhaseClock
+from kopeck_trainer.schedule import accumulation_steps
+from kopeck_trainer.stop_request import StopRequest
+from kopeck_trainer.task import TrainingTask
+from tests.unit.trainer.builders import toy
+from tests.unit.trainer.on_ranks import on_ranks
+
+TRAINING = TrainingConfig(
+    global_batch_size=12, micro_batch_size=2, steps=3, precision="fp32", compile_mode="off", seed=3
+)
+CPU = torch.device("cpu")
+
+
+def sharded(task: TrainingTask) -> nn.Module:
+    ranks = torch.distributed.get_world_size()
+    return parallelize(task, TRAINING, init_device_mesh("cpu", (ranks,)), CPU)
+
+
+def full(model: nn.Module) -> dict[str, list[float]]:
+    """All values of the model, from the shards of all ranks."""
+    values = {}
+    for name, parameter in model.named_parameters():
+        assert isinstance(parameter, DTensor)
+        values[name] = parameter.full_tensor().flatten().tolist()
+    return values
+
+
+def the_toy() -> TrainingTask:
+    return toy.build(TrainConfig())
+
+
+def first_values() -> dict[str, list[float]]:
+    return full(sharded(the_toy()))
+
+
+def test_first_values_are_the_same_on_one_two_and_three_ranks(tmp_path: Path) -> None:
+    [alone] = on_ranks(1, first_values, tmp_path)
+    assert on_ranks(2, first_values, tmp_path) == [alone] * 2
+    assert on_ranks(3, first_values, tmp_path) == [alone] * 3
+    assert alone["blocks.0.inner.weight"] != alone["blocks.1.inner.weight"]
+
+
+def losses(training: TrainingConfig) -> list[float]:
+    """The losses of some steps, and the sum of all weights after them."""
+    ranks, rank = torch.distributed.get_world_size(), torch.distributed.get_rank()
+    task = the_toy()
+    model = sharded(task)
+    optimizer = torch.optim.AdamW(model.named_parameters(), lr=0.01)
+    prefer_fused(optimizer)
+    per_step = accumulation_steps(training.global_batch_size, training.micro_batch_size, ranks)
+    step = OptimizerStep(
+        task=task,
+        model=model,
+        optimizer=optimizer,
+        max_grad_norm=training.max_grad_norm,
+        ranks=ranks,
+        device=CPU,
+    )
+    batches = Batches(
+        task=task,
+        seed=training.seed,
+        micro_batch=training.micro_batch_size,
+        per_step=per_step,
+        rank=rank,
+        ranks=ranks,
+        device=CPU,
+        clock=PhaseClock("compute"),
+    )
+    results = [
+        step.run(batches.of_step(index * training.global_batch_size), per_step, StopRequest()).loss
+        for index in range(training.steps or 0)
+    ]
+    return [*results, sum(sum(values) for values in full(model).values())]
+
+
+@pytest.mark.parametrize("max_grad_norm", [None, 0.1])
+def test_losses_and_weights_are_the_same_at_every_world_size_and_accumulation(
+    tmp_path: Path, max_grad_norm: float | None
+) -> None:
+    training = replace(TRAINING, max_grad_norm=max_grad_norm)
+    whole_batch = replace(training, micro_batch_size=12)
+    [expected] = on_ranks(1, losses, tmp_path, whole_batch)
+    assert expected[0] > expected[2]
+    for ranks, micro_batch in [(1, 2), (2, 6), (2, 2), (3, 2)]:
+        split = replace(training, micro_batch_size=micro_batch)
+        for found in on_ranks(ranks, losses, tmp_path, split):
+            assert found == pytest.approx(expected, rel=1e-5)
+
+
+def plain_losses(training: TrainingConfig) -> list[float]:
+    """As `losses`, by a plain PyTorch loop over the same samples with torch's own clipping."""
+    task = the_toy()
+    start = full(sharded(task))
+    model = toy.Toy()
+    with torch.no_grad():
+        for name, parameter in model.named_parameters():
+            parameter.copy_(torch.tensor(start[name]).view_as(parameter))
+    optimizer = torch.optim.AdamW(model.parameters(), lr=0.01)
+    batches = Batches(
+        task=task,
+        seed=training.seed,
+        micro_batch=training.global_batch_size,
+        per_step=1,
+        rank=0,
+        ranks=1,
+        device=CPU,
+        clock=PhaseClock("compute"),
+    )
+    results = []
+    for index in range(training.steps or 0):
+        [batch] = batches.of_step(index * training.global_batch_size)
+        loss_sum, count = task.loss(model(batch[0]), batch)
+        loss = loss_sum / count
+        optimizer.zero_grad()
+        torch.autograd.backward(loss)
+        if training.max_grad_norm is not None:
+            nn.utils.clip_grad_norm_(model.parameters(), training.max_grad_norm)
+        optimizer.step()
+        results.append(loss.item())
+    return [*results, sum(parameter.sum().item() for parameter in model.parameters())]
+
+
+@pytest.mark.parametrize("max_grad_norm", [None, 0.1])
+def test_it_is_what_a_plain_loop_computes(tmp_path: Path, max_grad_norm: float | None) -> None:
+    training = replace(TRAINING, max_grad_norm=max_grad_norm)
+    [expected] = on_ranks(1, plain_losses, tmp_path, training)
+    for found in on_ranks(2, losses, tmp_path, training):
+        assert found == pytest.approx(expected, rel=1e-5)
+
+
+class Tied(nn.Module):
+    """A head that shares the weights of the embedding."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.embedding = nn.Embedding(7, 3)
+        self.head = nn.Linear(3, 7, bias=False)
+        self.head.weight = self.embedding.weight
+
+    def forward(self, ids: Tensor) -> Tensor:
+        logits: Tensor = self.head(self.embedding(ids))
+        return logits
+
+
+def tied_after_a_step() -> tuple[bool, float]:
+    model = sharded(replace(the_toy(), model=Tied))
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    torch.autograd.backward(model(torch.arange(7)).square().sum())
+    optimizer.step()
+    embedding = model.get_parameter("embedding.weight")
+    difference = model(torch.arange(7)) - torch.zeros(7, 7)
+    assert isinstance(embedding, DTensor)
+    weight = embedding.full_tensor()
+    return len(list(model.parameters())) == 1, (difference - weight @ weight.T).abs().max().item()
+
+
+def test_tied_parameters_stay_one(tmp_path: Path) -> None:
+    for is_one, difference in on_ranks(2, tied_after_a_step, tmp_path):
+        assert is_one
+        assert difference < 1e-5
+
+
+class Forgetful(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.scale = nn.Parameter(torch.ones(3))
+
+
+def refusal(task: TrainingTask) -> str:
+    with pytest.raises(ConfigurationError) as refused:
+        sharded(task)
+    return str(refused.value)
+
+
+def refusal_of_forgetful() -> str:
+    return refusal(replace(the_toy(), model=Forgetful))
+
+
+def test_a_parameter_that_nothing_fills_is_refused(tmp_path: Path) -> None:
+    [sentence] = on_ranks(1, refusal_of_forgetful, tmp_path)
+    assert sentence.startswith("spec.entrypoint: parameter scale of the model is never filled; ")
+
+
+def fill(name: str, parameter: Tensor, generator: Generator) -> None:
+    parameter.fill_(len(name)) if name == "scale" else parameter.normal_(generator=generator)
+
+
+def values_by_own_init() -> dict[str, list[float]]:
+    return full(sharded(replace(the_toy(), model=Forgetful, init=fill)))
+
+
+def test_an_init_of_ones_own_fills_what_modules_do_not(tmp_path: Path) -> None:
+    assert on_ranks(2, values_by_own_init, tmp_path) == [{"scale": [5.0] * 3}] * 2
+
+
+def test_parameters_are_on_meta_and_buffers_real() -> None:
+    model = with_parameters_on_meta(toy.Toy)
+    assert {parameter.device.type for parameter in model.parameters()} == {"meta"}
+    assert torch.equal(model.get_buffer("ones"), torch.ones(toy.WIDTH))
+    assert not next(toy.Toy().parameters()).is_meta
+
+
+def test_blocks_are_the_children_of_the_largest_list_of_one_class() -> None:
+    model = nn.Module()
+    model.small = nn.ModuleList([nn.Linear(1, 1)] * 5)
+    model.mixed = nn.ModuleList([nn.Linear(99, 99), nn.ReLU()])
+    model.large = nn.ModuleList([nn.Linear(9, 9), nn.Linear(9, 9)])
+    assert find_blocks(the_toy(), model) == [*model.large]
+    assert find_blocks(the_toy(), plain := nn.Linear(1, 1)) == [plain]
+    chosen = replace(the_toy(), blocks=lambda module: [module.small[0]])
+    assert find_blocks(chosen, model) == [model.small[0]]
+
+
+@pytest.mark.parametrize(
+    ("optimizer", "fused"),
+    [
+        (torch.optim.AdamW, True),
+        (torch.optim.SGD, True),
+        (partial(torch.optim.AdamW, foreach=True), None),
+        (partial(torch.optim.AdamW, fused=False), False),
+    ],
+)
+def test_a_fused_optimizer_is_used_unless_the_user_chose(optimizer: Any, fused: object) -> None:
+    made = optimizer(copy.deepcopy(nn.Linear(1, 1)).parameters(), lr=0.1)
+    prefer_fused(made)
+    assert made.param_groups[0]["fused"] is fused
+    prefer_fused(torch.optim.Adagrad(nn.Linear(1, 1).parameters()))  # has none on GPUs

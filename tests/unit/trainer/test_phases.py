@@ -1,0 +1,56 @@
+import threading
+
+import pytest
+
+from kopeck_exporter.names import PHASES
+from kopeck_trainer.phases import PhaseClock
+
+
+class Time:
+    seconds = 100.0
+
+    def __call__(self) -> float:
+        return self.seconds
+
+
+def test_phases_add_up_to_the_wall_time() -> None:
+    time = Time()
+    clock = PhaseClock("startup", now=time)
+    time.seconds += 3
+    clock.switch("warmup")
+    time.seconds += 1
+    with clock.during("data_wait"):
+        time.seconds += 2
+        with clock.during("compile"):
+            time.seconds += 10
+    time.seconds += 0.5
+    seconds = clock.seconds()
+    expected = {"startup": 3, "warmup": 1.5, "data_wait": 2, "compile": 10}
+    assert seconds == dict.fromkeys(PHASES, 0.0) | expected
+    assert sum(seconds.values()) == time.seconds - Time.seconds
+
+
+def test_a_phase_that_raises_ends_too() -> None:
+    clock = PhaseClock("compute")
+    with pytest.raises(RuntimeError), clock.during("checkpoint"):
+        raise RuntimeError
+    assert clock.phase == "compute"
+
+
+def test_a_phase_without_a_name_in_the_metrics_is_refused() -> None:
+    clock = PhaseClock("compute")
+    with pytest.raises(ValueError, match="there is no phase 'lunch'; use one of startup, "):
+        clock.enter("lunch")
+    assert clock.phase == "compute"
+
+
+def test_reading_from_another_thread_loses_no_time() -> None:
+    time = Time()
+    clock = PhaseClock("compute", now=time)
+    reader = threading.Thread(target=lambda: [clock.seconds() for _ in range(1000)])
+    reader.start()
+    for _ in range(1000):
+        with clock.during("data_wait"):
+            time.seconds += 1
+    reader.join()
+    assert sum(clock.seconds().values()) == 1000

@@ -1,0 +1,68 @@
+"""The library for programs with a loop of their own, in processes as users start them."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+LOOP = """
+import sys
+from kopeck_trainer import report
+for loss in (3.0, 2.5, float("nan")):
+    report.step(samples=4, loss=loss)
+    with report.phase("checkpoint"):
+        pass
+assert "torch" not in sys.modules
+"""
+
+
+def run(program: str, **environ: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-c", program],
+        env=os.environ | environ,
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=60,
+    )
+
+
+def last_report(folder: Path, local_rank: int) -> dict[str, Any]:
+    content = json.loads((folder / f"rank-{local_rank}.json").read_text())
+    assert isinstance(content, dict)
+    return content
+
+
+def test_outside_kopeck_nothing_can_be_seen() -> None:
+    result = run(LOOP)
+    assert (result.stdout, result.stderr) == ("", "")
+
+
+def test_steps_and_phases_are_counted_for_the_process_and_the_job(tmp_path: Path) -> None:
+    run(LOOP, KOPECK_RUN_DIR=str(tmp_path), RANK="3", LOCAL_RANK="1", WORLD_SIZE="4")
+    report = last_report(tmp_path, local_rank=1)
+    assert (report["rank"], report["local_rank"], report["world_size"]) == (3, 1, 4)
+    assert (report["step"], report["samples"], report["job_samples"]) == (3, 12, 48)
+    assert sum(report["step_bucket_counts"]) == 3
+    assert "loss" not in report  # JSON knows no NaN
+    assert "compile_seconds" not in report
+
+
+def test_phase_seconds_are_the_wall_time_of_the_process(tmp_path: Path) -> None:
+    program = """
+import time
+from kopeck_trainer import report
+from kopeck_trainer.reporter import process_reporter
+report.step(samples=1)
+started = time.monotonic()
+before = sum(process_reporter().clock.seconds().values())
+with report.phase("data_wait"):
+    time.sleep(0.2)
+after = process_reporter().clock.seconds()
+print(after["data_wait"], sum(after.values()) - before - (time.monotonic() - started))
+"""
+    waited, difference = map(float, run(program, KOPECK_RUN_DIR=str(tmp_path)).stdout.split())
+    assert waited >= 0.2
+    assert abs(difference) < 0.05

@@ -1,0 +1,33 @@
+import json
+from pathlib import Path
+
+from kopeck_trainer.ranks import RankEnd
+from kopeck_trainer.termination import termination_message, write_termination_message
+
+
+def test_figures_are_put_together_from_all_local_ranks() -> None:
+    failure = RankEnd(rank=3, local_rank=1, exit_code=137, signal_name="SIGKILL")
+    reports = [
+        {"step": 12, "job_samples": 384, "samples_per_second": 20.0, "graph_breaks": 0},
+        {"step": 11, "job_samples": 352, "samples_per_second": 19.0, "graph_breaks": 1},
+        {},
+    ]
+    assert termination_message("failed", "rank 3 was ended by SIGKILL", failure, reports) == {
+        "v": 1,
+        "exitClass": "failed",
+        "step": 12,
+        "samples": 384,
+        "samplesPerSecond": 39.0,
+        "graphBreaks": 1,
+        "firstFailure": {"rank": 3, "exitCode": 137, "signal": "SIGKILL"},
+        "message": "rank 3 was ended by SIGKILL",
+    }
+
+
+def test_a_long_message_loses_its_end_and_nothing_else(tmp_path: Path) -> None:
+    content = termination_message("failed", 'é"' * 5000, None, [{"step": 7}])
+    write_termination_message(tmp_path / "log", content)
+    written = (tmp_path / "log").read_bytes()
+    assert len(written) <= 4096
+    assert json.loads(written)["step"] == 7
+    assert json.loads(written)["message"].endswith("…")

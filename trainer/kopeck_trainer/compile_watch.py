@@ -1,0 +1,53 @@
+"""What torch.compile does in this process, as it happens."""
+
+from torch._dynamo.callback import (
+    CallbackArgs,
+    CallbackTrigger,
+    on_compile_end,
+    on_compile_start,
+)
+from torch._dynamo.utils import counters
+
+from kopeck_trainer.phases import PhaseClock
+
+
+class CompileWatch:
+    """Books compile time, to the second it starts and ends, and counts graph breaks and graphs.
+
+    torch has no public way to learn of a compilation while it runs; these callbacks exist in
+    2.11 to 2.15. The backward may be compiled in a thread of autograd.
+    """
+
+    def __init__(self, clock: PhaseClock) -> None:
+        self._clock = clock
+        self.compilations = 0
+        self._warm_compilations: int | None = None
+        on_compile_start(self._started)
+        on_compile_end(self._ended)
+
+    @property
+    def is_warm(self) -> bool:
+        """True from the end of the first step without a compilation."""
+        return self._warm_compilations is not None
+
+    def step_ended(self, compilations_before: int) -> None:
+        if not self.is_warm and self.compilations == compilations_before:
+            self._warm_compilations = self.compilations
+
+    @property
+    def recompiles(self) -> int:
+        """Since warm-up."""
+        warm = self._warm_compilations
+        return 0 if warm is None else self.compilations - warm
+
+    @property
+    def graph_breaks(self) -> int:
+        return counters["graph_break"].total()
+
+    def _started(self, args: CallbackArgs) -> None:
+        self._clock.enter("compile")
+        if args.callback_trigger is CallbackTrigger.DYNAMO:
+            self.compilations += 1
+
+    def _ended(self, _args: CallbackArgs) -> None:
+        self._clock.leave()

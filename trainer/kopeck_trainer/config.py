@@ -1,0 +1,137 @@
+"""The trainer's configuration: what a revision of the TrainingJob says, as the trainer reads it."""
+
+import json
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+from kopeck_trainer.errors import ConfigurationError
+from kopeck_trainer.section import Section
+
+Precision = Literal["bf16", "fp32"]
+CompileMode = Literal["default", "off"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class CheckpointConfig:
+    """Where checkpoints go (a folder that all workers share), how often, and how many are kept."""
+
+    path: Path
+    every_steps: int | None = None
+    """None: only at the end of training and before leaving on SIGTERM."""
+    keep: int = 2
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainingConfig:
+    """`spec.training`. Exactly one of `steps` and `samples` says when training ends."""
+
+    global_batch_size: int
+    """Samples per optimizer step, over all ranks."""
+    micro_batch_size: int
+    """Samples per forward of one rank."""
+    steps: int | None = None
+    samples: int | None = None
+    precision: Precision = "bf16"
+    seed: int = 0
+    max_grad_norm: float | None = None
+    compile_mode: CompileMode = "default"
+    checkpoint: CheckpointConfig | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainConfig:
+    """What the builder is handed, and what the launcher starts: `entrypoint` or `command`."""
+
+    entrypoint: str | None = None
+    command: tuple[str, ...] = ()
+    args: tuple[str, ...] = ()
+    parameters: dict[str, Any] = field(default_factory=dict)
+    """`spec.parameters`, free-form."""
+    training: TrainingConfig | None = None
+    """None only with `command`."""
+
+
+def read_config(path: Path) -> TrainConfig:
+    """The configuration stored at `path`. Raises ConfigurationError."""
+    try:
+        content = json.loads(path.read_text())
+    except (OSError, ValueError) as error:
+        raise ConfigurationError(
+            "KOPECK_CONFIG",
+            f"{path} cannot be read ({error})",
+            "name a readable JSON file with the trainer's configuration",
+        ) from None
+    return parse_config(content)
+
+
+def parse_config(content: object) -> TrainConfig:
+    """The configuration with its defaults. Raises ConfigurationError."""
+    spec = Section("spec", content)
+    training = spec.section("training")
+    config = TrainConfig(
+        entrypoint=spec.text("entrypoint"),
+        command=spec.texts("command"),
+        args=spec.texts("args"),
+        parameters=spec.mapping("parameters"),
+        training=_training(training) if training else None,
+    )
+    spec.refuse_unknown()
+    _refuse_ambiguous_program(config)
+    return config
+
+
+def _refuse_ambiguous_program(config: TrainConfig) -> None:
+    if (config.entrypoint is None) == (not config.command):
+        raise ConfigurationError(
+            "spec.entrypoint",
+            "exactly one of entrypoint and command is needed",
+            "write entrypoint for a builder, command for a program of your own",
+        )
+    if config.entrypoint and config.training is None:
+        raise ConfigurationError(
+            "spec.training",
+            "an entrypoint has no training settings",
+            "write steps or samples, globalBatchSize and microBatchSize",
+        )
+
+
+def _training(section: Section) -> TrainingConfig:
+    compile_section = section.section("compile")
+    checkpoint = section.section("checkpoint")
+    training = TrainingConfig(
+        global_batch_size=section.required("globalBatchSize", section.count("globalBatchSize")),
+        micro_batch_size=section.required("microBatchSize", section.count("microBatchSize")),
+        steps=section.count("steps"),
+        samples=section.count("samples"),
+        precision=section.word("precision", ("bf16", "fp32"), default="bf16"),
+        seed=section.integer("seed") or 0,
+        max_grad_norm=section.positive("maxGradNorm"),
+        compile_mode=_compile_mode(compile_section) if compile_section else "default",
+        checkpoint=_checkpoint(checkpoint) if checkpoint else None,
+    )
+    section.refuse_unknown()
+    if (training.steps is None) == (training.samples is None):
+        raise ConfigurationError(
+            "spec.training.steps",
+            "exactly one of steps and samples is needed",
+            "write the one that ends the training",
+        )
+    return training
+
+
+def _compile_mode(section: Section) -> CompileMode:
+    modes: tuple[CompileMode, ...] = ("default", "off")
+    mode = section.word("mode", modes, default="default")
+    section.refuse_unknown()
+    return mode
+
+
+def _checkpoint(section: Section) -> CheckpointConfig:
+    checkpoint = CheckpointConfig(
+        path=Path(section.required("path", section.text("path"))),
+        every_steps=section.count("everySteps"),
+        keep=section.count("keep") or CheckpointConfig.keep,
+    )
+    section.refuse_unknown()
+    return checkpoint

@@ -1,0 +1,44 @@
+"""Every way in which launcher and ranks end before their work is done.
+
+TrainerError              1
+├── ConfigurationError   78   a field of the TrainingJob is wrong; another attempt is too
+├── RendezvousError     180   the workers did not find each other in time
+├── PeerLostError            181   another rank went away; the cause is in its worker
+├── CheckpointError      1   a checkpoint could not be written
+└── AttemptReplacedError       1   a newer attempt of this job owns the checkpoints
+"""
+
+from typing import ClassVar
+
+from kopeck_trainer import exit_codes
+
+
+class TrainerError(Exception):
+    """Told to the user as one sentence, without a traceback."""
+
+    exit_code: ClassVar[int] = exit_codes.FAILED
+
+
+class ConfigurationError(TrainerError):
+    """A field of the TrainingJob that cannot work: which, what is wrong, what to write instead."""
+
+    exit_code = exit_codes.CONFIGURATION
+
+    def __init__(self, field: str, wrong: str, instead: str) -> None:
+        super().__init__(f"{field}: {wrong}; {instead}")
+
+
+class RendezvousError(TrainerError):
+    exit_code = exit_codes.RENDEZVOUS
+
+
+class PeerLostError(TrainerError):
+    exit_code = exit_codes.PEER_LOST
+
+
+class CheckpointError(TrainerError):
+    pass
+
+
+class AttemptReplacedError(TrainerError):
+    pass

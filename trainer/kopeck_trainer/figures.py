@@ -1,0 +1,63 @@
+"""The figures of one process, as its reports carry them."""
+
+from bisect import bisect_left
+from collections import deque
+from dataclasses import dataclass, field
+
+from kopeck_exporter.names import STEP_SECONDS_BUCKETS
+
+RECENT_STEPS = 20
+
+
+@dataclass
+class StepHistogram:
+    """Step times by bucket: at most its bound, above the one before; the last has no bound."""
+
+    counts: list[int] = field(default_factory=lambda: [0] * (len(STEP_SECONDS_BUCKETS) + 1))
+    sum_seconds: float = 0.0
+
+    def add(self, seconds: float) -> None:
+        self.counts[bisect_left(STEP_SECONDS_BUCKETS, seconds)] += 1
+        self.sum_seconds += seconds
+
+
+@dataclass
+class RecentRate:
+    """Samples per second over the last steps, from the end of one step to the end of another.
+
+    So the first step, with its compile, is not in it.
+    """
+
+    ends: deque[tuple[float, int]] = field(default_factory=lambda: deque(maxlen=RECENT_STEPS + 1))
+
+    def add(self, ended_at_seconds: float, samples_in_total: int) -> None:
+        self.ends.append((ended_at_seconds, samples_in_total))
+
+    def samples_per_second(self) -> float | None:
+        """None until two steps have ended."""
+        if len(self.ends) < 2:
+            return None
+        (first_end, first_samples), (last_end, last_samples) = self.ends[0], self.ends[-1]
+        seconds = last_end - first_end
+        return (last_samples - first_samples) / seconds if seconds > 0 else None
+
+
+@dataclass
+class Figures:
+    """Cumulative since the process started; None is unknown."""
+
+    samples: int = 0
+    """Of this process."""
+    step: int | None = None
+    """Of the job, resumed steps included."""
+    job_samples: int | None = None
+    """Of the whole job, as of `step`."""
+    loss: float | None = None
+    step_seconds: float | None = None
+    checkpoint_step: int | None = None
+    compile_mode: str | None = None
+    graph_breaks: int | None = None
+    recompiles: int | None = None
+    """After warm-up."""
+    histogram: StepHistogram = field(default_factory=StepHistogram)
+    rate: RecentRate = field(default_factory=RecentRate)

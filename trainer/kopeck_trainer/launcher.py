@@ -1,0 +1,189 @@
+"""PID 1 of the training container: waits for worker 0, starts the ranks, tells how they ended."""
+
+import os
+import shutil
+import signal
+import sys
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from kopeck_trainer import exit_codes
+from kopeck_trainer.config import TrainConfig, read_config
+from kopeck_trainer.cpus import usable_cpus
+from kopeck_trainer.environment import PodEnvironment, pod_environment, variables_of_rank
+from kopeck_trainer.errors import ConfigurationError, TrainerError
+from kopeck_trainer.exit_codes import ExitClass, exit_class
+from kopeck_trainer.ranks import (
+    STOP_SIGNALS,
+    WATCHED_SIGNALS,
+    RankEnd,
+    Ranks,
+    first_failure,
+    start_ranks,
+    supervise,
+)
+from kopeck_trainer.rendezvous import fully_qualified, wait_for_master
+from kopeck_trainer.run_directory import error_file, read_json, report_file
+from kopeck_trainer.schedule import accumulation_steps, samples_to_train
+from kopeck_trainer.termination import termination_message, write_termination_message
+
+GRACE_MARGIN_SECONDS = 10.0
+"""Left of the pod's grace period for reaping the ranks and writing the termination message."""
+
+RESOLV_CONF = Path("/etc/resolv.conf")
+LOOPBACK = "127.0.0.1"
+
+
+class StoppedError(TrainerError):
+    exit_code = 128 + signal.SIGTERM
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ending:
+    """Why this worker ends, and the code that says so."""
+
+    exit_code: int
+    exit_class: ExitClass
+    message: str
+    failure: RankEnd | None = None
+    reports: list[dict[str, object]] = field(default_factory=list)
+
+
+def main() -> int:
+    """The exit code of this worker."""
+    signal.pthread_sigmask(signal.SIG_BLOCK, WATCHED_SIGNALS)
+    try:
+        pod = pod_environment(os.environ)
+    except ConfigurationError as error:
+        _say(str(error))
+        return error.exit_code
+    ending = _launch(pod)
+    _say(ending.message)
+    _write_termination_message(pod.termination_log, ending)
+    return ending.exit_code
+
+
+def _launch(pod: PodEnvironment) -> Ending:
+    run_directory = Path(tempfile.mkdtemp(prefix="kopeck-"))
+    try:
+        config = read_config(pod.config_path)
+        _refuse_impossible_schedule(config, pod.world_size)
+        ranks = _start(pod, config, _master_address(pod), run_directory)
+        ends = supervise(
+            ranks,
+            grace_seconds=max(0.0, pod.grace_seconds - GRACE_MARGIN_SECONDS),
+            on_stop=lambda: _say("stopping: the ranks finish their step and save a checkpoint"),
+        )
+        return _ending(ends, run_directory)
+    except TrainerError as error:
+        return Ending(
+            exit_code=error.exit_code,
+            exit_class="failed" if isinstance(error, StoppedError) else exit_class(error.exit_code),
+            message=str(error),
+        )
+    finally:
+        shutil.rmtree(run_directory, ignore_errors=True)
+
+
+def _refuse_impossible_schedule(config: TrainConfig, ranks: int) -> None:
+    """Here too, so that all workers say so at once, without waiting for each other."""
+    if config.entrypoint and (training := config.training):
+        accumulation_steps(training.global_batch_size, training.micro_batch_size, ranks)
+        samples_to_train(training)
+
+
+def _master_address(pod: PodEnvironment) -> str:
+    """Where the ranks find the store that rank 0 hosts."""
+    if pod.worker == 0:
+        return LOOPBACK
+    host = fully_qualified(pod.master_host, pod.namespace, RESOLV_CONF.read_text())
+    _say(f"waiting for worker 0 at {host}:{pod.master_port}")
+    return wait_for_master(
+        host, pod.master_port, seconds=pod.rendezvous_seconds, pause=_pause_unless_stopped
+    )
+
+
+def _pause_unless_stopped(seconds: float) -> None:
+    if signal.sigtimedwait(STOP_SIGNALS, seconds):
+        raise StoppedError("stopped by SIGTERM while waiting for worker 0")
+
+
+def _start(
+    pod: PodEnvironment, config: TrainConfig, master_address: str, run_directory: Path
+) -> Ranks:
+    variables = [
+        variables_of_rank(pod, local_rank, master_address, run_directory)
+        for local_rank in range(pod.processes)
+    ]
+    program = _program(config)
+    environ = environment_of_ranks(os.environ, pod.processes)
+    try:
+        return start_ranks(program, environ, variables, first_rank=pod.first_rank)
+    except OSError as error:
+        raise ConfigurationError(
+            "spec.command",
+            f"{program[0]} cannot be started ({error.strerror})",
+            "name a program that the image has",
+        ) from None
+
+
+def _program(config: TrainConfig) -> list[str]:
+    if config.entrypoint:
+        return [sys.executable, "-m", "kopeck_trainer.rank"]
+    return [*config.command, *config.args]
+
+
+def environment_of_ranks(environ: Mapping[str, str], processes: int) -> dict[str, str]:
+    """`environ`, with defaults for what a user id without a passwd entry lacks."""
+    return {
+        "HOME": "/tmp",  # noqa: S108  the one folder that a restricted pod may write
+        "USER": "kopeck",  # Inductor asks for the user's name, which uid 1000 has not
+        "TORCHINDUCTOR_CACHE_DIR": "/tmp/inductor",  # noqa: S108
+        "OMP_NUM_THREADS": str(max(1, usable_cpus() // processes)),
+        **environ,
+    }
+
+
+def _ending(ends: list[RankEnd], run_directory: Path) -> Ending:
+    failure = first_failure(ends)
+    reports = [read_json(report_file(run_directory, end.local_rank)) for end in ends]
+    if failure is None:
+        return Ending(
+            exit_code=exit_codes.COMPLETED,
+            exit_class="completed",
+            message="training completed",
+            reports=reports,
+        )
+    return Ending(
+        exit_code=failure.exit_code,
+        exit_class="failed" if failure.signal_name else exit_class(failure.exit_code),
+        message=_reason(failure, run_directory),
+        failure=None if failure.is_clean_stop else failure,
+        reports=reports,
+    )
+
+
+def _reason(failure: RankEnd, run_directory: Path) -> str:
+    told = read_json(error_file(run_directory, failure.local_rank)).get("message")
+    if told:
+        return str(told)
+    if failure.signal_name:
+        return f"rank {failure.rank} was ended by {failure.signal_name}"
+    if failure.is_clean_stop:
+        return "stopped by SIGTERM after a checkpoint"
+    return f"rank {failure.rank} exited with code {failure.exit_code}"
+
+
+def _write_termination_message(path: Path, ending: Ending) -> None:
+    content = termination_message(ending.exit_class, ending.message, ending.failure, ending.reports)
+    try:
+        write_termination_message(path, content)
+    except OSError as error:
+        _say(f"the termination message cannot be written to {path} ({error.strerror})")
+
+
+def _say(sentence: str) -> None:
+    sys.stderr.write(f"kopeck: {sentence}\n")
+    sys.stderr.flush()

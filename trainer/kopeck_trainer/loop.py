@@ -1,0 +1,83 @@
+"""The training loop of a rank."""
+
+from dataclasses import dataclass, replace
+from time import monotonic
+
+from kopeck_trainer.batches import Batches
+from kopeck_trainer.checkpoint.manifest import Position
+from kopeck_trainer.checkpointing import Checkpoints
+from kopeck_trainer.compile_watch import CompileWatch
+from kopeck_trainer.config import TrainingConfig
+from kopeck_trainer.optimizer_step import OptimizerStep, Totals
+from kopeck_trainer.progress import Progress, StepLine
+from kopeck_trainer.reporter import Reporter
+from kopeck_trainer.stop_request import StopRequest
+
+
+@dataclass(kw_only=True)
+class Loop:
+    """Steps until all samples are consumed, or until any rank was asked to stop."""
+
+    training: TrainingConfig
+    last_sample: int
+    """Samples of the whole training."""
+    position: Position
+    step: OptimizerStep
+    batches: Batches
+    checkpoints: Checkpoints
+    watch: CompileWatch
+    stop: StopRequest
+    reporter: Reporter
+    progress: Progress
+
+    def run(self) -> bool:
+        """True once training is complete, False if it stopped at the end of a step."""
+        self.reporter.clock.switch("warmup")
+        while self.position.samples < self.last_sample:
+            if self._step().stop:
+                break
+            self.checkpoints.save_if_due(self.position)
+        self.reporter.clock.switch("idle")
+        return self.position.samples >= self.last_sample
+
+    def _step(self) -> Totals:
+        started_at = monotonic()
+        compilations = self.watch.compilations
+        phase = self.reporter.clock.phase
+        batches = self.batches.of_step(self.position.samples)
+        totals = self.step.run(batches, self.batches.per_step, self.stop)
+        self._advance()
+        self._tell(totals, phase, monotonic() - started_at)
+        self.watch.step_ended(compilations)
+        if self.watch.is_warm:
+            self.reporter.clock.switch("compute")
+        return totals
+
+    def _advance(self) -> None:
+        self.position = replace(
+            self.position,
+            step=self.position.step + 1,
+            samples=self.position.samples + self.training.global_batch_size,
+        )
+
+    def _tell(self, totals: Totals, phase: str, seconds: float) -> None:
+        self.reporter.update(graph_breaks=self.watch.graph_breaks, recompiles=self.watch.recompiles)
+        self.reporter.step_ended(
+            samples=self.batches.micro_batch * self.batches.per_step,
+            step=self.position.step,
+            job_samples=self.position.samples,
+            seconds=seconds,
+            loss=totals.loss,
+        )
+        self.progress.step(self._line(totals, phase))
+
+    def _line(self, totals: Totals, phase: str) -> StepLine:
+        left = self.last_sample - self.position.samples
+        own_rate = self.reporter.samples_per_second
+        return StepLine(
+            step=self.position.step,
+            last_step=self.position.step - (-left // self.training.global_batch_size),
+            loss=totals.loss,
+            samples_per_second=None if own_rate is None else own_rate * self.batches.ranks,
+            phase=phase,
+        )

@@ -1,0 +1,68 @@
+"""What a process spends its wall time on."""
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from time import monotonic
+
+from kopeck_exporter.names import PHASES
+
+
+class PhaseClock:
+    """Exactly one phase runs at any moment, so the phases add up to the wall time.
+
+    A phase entered inside another pauses it. Safe to read, and to switch, from any thread.
+    """
+
+    def __init__(self, phase: str, now: Callable[[], float] = monotonic) -> None:
+        self._now = now
+        self._lock = threading.Lock()
+        self._seconds = dict.fromkeys(PHASES, 0.0)
+        self._running = [_known(phase)]
+        self._since = now()
+
+    @property
+    def phase(self) -> str:
+        return self._running[-1]
+
+    def seconds(self) -> dict[str, float]:
+        """Seconds by phase since the clock was made, the running one included."""
+        with self._lock:
+            self._book()
+            return dict(self._seconds)
+
+    def switch(self, phase: str) -> None:
+        """End the running phase; `phase` takes its place."""
+        with self._lock:
+            self._book()
+            self._running[-1] = _known(phase)
+
+    def enter(self, phase: str) -> None:
+        with self._lock:
+            self._book()
+            self._running.append(_known(phase))
+
+    def leave(self) -> None:
+        """Back to the phase that was running before the last `enter`."""
+        with self._lock:
+            self._book()
+            self._running.pop()
+
+    @contextmanager
+    def during(self, phase: str) -> Iterator[None]:
+        self.enter(phase)
+        try:
+            yield
+        finally:
+            self.leave()
+
+    def _book(self) -> None:
+        now = self._now()
+        self._seconds[self._running[-1]] += now - self._since
+        self._since = now
+
+
+def _known(phase: str) -> str:
+    if phase not in PHASES:
+        raise ValueError(f"there is no phase {phase!r}; use one of {', '.join(PHASES)}")
+    return phase

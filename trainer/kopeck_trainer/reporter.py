@@ -1,0 +1,140 @@
+"""What a process tells the exporter and the launcher: every step, and while nothing ends too."""
+
+import json
+import math
+import os
+import threading
+import time
+from collections.abc import Mapping
+from contextlib import suppress
+from functools import cache
+from pathlib import Path
+from time import monotonic
+from typing import Any
+
+from kopeck_trainer.figures import Figures
+from kopeck_trainer.phases import PhaseClock
+from kopeck_trainer.report_socket import ReportSocket
+from kopeck_trainer.run_directory import report_file, write_json
+
+HEARTBEAT_SECONDS = 2.0
+
+
+class Reporter:
+    """The figures of this process and the clock of its phases, sent on after every change.
+
+    Without a socket and a run directory, outside kopeck, it only counts.
+    """
+
+    def __init__(self, environ: Mapping[str, str]) -> None:
+        self.clock = PhaseClock("startup")
+        self.world_size = int(environ.get("WORLD_SIZE", "1"))
+        self._rank = int(environ.get("RANK", "0"))
+        self._local_rank = int(environ.get("LOCAL_RANK", "0"))
+        self._socket = _socket(environ)
+        self._file = _file(environ, self._local_rank)
+        self._figures = Figures()
+        self._sequence = 0
+        self._lock = threading.RLock()
+        self._closed = threading.Event()
+
+    def start(self) -> None:
+        """Report now, and at least every two seconds from now on."""
+        if self._socket or self._file:
+            threading.Thread(target=self._heartbeat, name="kopeck-report", daemon=True).start()
+
+    def close(self) -> None:
+        """The last report."""
+        self._closed.set()
+        self.send()
+
+    def update(self, **figures: Any) -> None:
+        """Set figures by the names that `Figures` gives them; sent with the next report."""
+        with self._lock:
+            for name, value in figures.items():
+                setattr(self._figures, name, value)
+
+    def step_ended(
+        self, *, samples: int, step: int, job_samples: int, seconds: float, loss: float | None
+    ) -> None:
+        """One step of this process, which took `samples` samples and `seconds`."""
+        with self._lock:
+            figures = self._figures
+            figures.samples += samples
+            figures.step, figures.job_samples, figures.loss = step, job_samples, loss
+            figures.step_seconds = seconds
+            figures.histogram.add(seconds)
+            figures.rate.add(monotonic(), figures.samples)
+        self.send()
+
+    @property
+    def samples_per_second(self) -> float | None:
+        with self._lock:
+            return self._figures.rate.samples_per_second()
+
+    def send(self) -> None:
+        with self._lock:
+            if not (self._socket or self._file):
+                return
+            self._sequence += 1
+            report = self._report()
+            if self._file:
+                with suppress(OSError):  # a full disk does not end the training
+                    write_json(self._file, report)
+            if self._socket:
+                self._socket.send(json.dumps(report).encode())
+
+    def _heartbeat(self) -> None:
+        self.send()
+        while not self._closed.wait(HEARTBEAT_SECONDS):
+            self.send()
+
+    def _report(self) -> dict[str, Any]:
+        """Fields that are unknown are absent."""
+        figures = self._figures
+        phase_seconds = self.clock.seconds()
+        report = {
+            "v": 1,
+            "rank": self._rank,
+            "local_rank": self._local_rank,
+            "world_size": self.world_size,
+            "seq": self._sequence,
+            "time": time.time(),
+            "step": figures.step,
+            "samples": figures.samples,
+            "job_samples": figures.job_samples,
+            "loss": figures.loss if _is_finite(figures.loss) else None,
+            "step_seconds": figures.step_seconds,
+            "samples_per_second": figures.rate.samples_per_second(),
+            "step_bucket_counts": figures.histogram.counts,
+            "step_seconds_sum": figures.histogram.sum_seconds,
+            "phase_seconds": phase_seconds,
+            "compile_mode": figures.compile_mode,
+            "compile_seconds": phase_seconds["compile"] if figures.compile_mode else None,
+            "graph_breaks": figures.graph_breaks,
+            "recompiles": figures.recompiles,
+            "checkpoint_step": figures.checkpoint_step,
+        }
+        return {name: value for name, value in report.items() if value is not None}
+
+
+@cache
+def process_reporter() -> Reporter:
+    """The one reporter of this process, started when it is first asked for."""
+    reporter = Reporter(os.environ)
+    reporter.start()
+    return reporter
+
+
+def _socket(environ: Mapping[str, str]) -> ReportSocket | None:
+    path = environ.get("KOPECK_SOCKET")
+    return ReportSocket(path) if path else None
+
+
+def _file(environ: Mapping[str, str], local_rank: int) -> Path | None:
+    directory = environ.get("KOPECK_RUN_DIR")
+    return report_file(Path(directory), local_rank) if directory else None
+
+
+def _is_finite(number: float | None) -> bool:
+    return number is not None and math.isfinite(number)  # JSON knows no NaN

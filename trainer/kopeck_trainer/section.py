@@ -1,0 +1,102 @@
+"""Reading one mapping of the configuration so that every refusal names its field."""
+
+from typing import Any, TypeVar
+
+from kopeck_trainer.errors import ConfigurationError
+
+Word = TypeVar("Word", bound=str)
+Value = TypeVar("Value")
+
+
+class Section:
+    """The fields under one path of the spec. Absent and null fields are None.
+
+    Every reader raises ConfigurationError where the value has the wrong type or range.
+    """
+
+    def __init__(self, path: str, fields: object) -> None:
+        if not isinstance(fields, dict):
+            raise ConfigurationError(path, f"{fields!r} is no mapping", "write fields and values")
+        self._path = path
+        self._fields = fields
+        self._known: set[str] = set()
+
+    def section(self, name: str) -> "Section | None":
+        value = self._value(name)
+        return None if value is None else Section(f"{self._path}.{name}", value)
+
+    def mapping(self, name: str) -> dict[str, Any]:
+        value = self._value(name)
+        if value is None:
+            return {}
+        if not isinstance(value, dict):
+            raise self._refusal(name, value, "a mapping")
+        return value
+
+    def text(self, name: str) -> str | None:
+        value = self._value(name)
+        if value is not None and (not isinstance(value, str) or not value):
+            raise self._refusal(name, value, "text")
+        return value
+
+    def texts(self, name: str) -> tuple[str, ...]:
+        value = self._value(name)
+        if value is None:
+            return ()
+        if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
+            raise self._refusal(name, value, "a list of texts")
+        return tuple(value)
+
+    def integer(self, name: str) -> int | None:
+        value = self._value(name)
+        if value is not None and (not isinstance(value, int) or isinstance(value, bool)):
+            raise self._refusal(name, value, "a whole number")
+        return value
+
+    def count(self, name: str) -> int | None:
+        """A whole number of at least 1."""
+        value = self.integer(name)
+        if value is not None and value < 1:
+            raise self._refusal(name, value, "1 or more")
+        return value
+
+    def positive(self, name: str) -> float | None:
+        """A finite number above 0."""
+        value = self._value(name)
+        if value is None:
+            return None
+        is_number = isinstance(value, int | float) and not isinstance(value, bool)
+        if not is_number or not 0 < value < float("inf"):
+            raise self._refusal(name, value, "a number above 0")
+        return float(value)
+
+    def word(self, name: str, words: tuple[Word, ...], *, default: Word) -> Word:
+        value = self._value(name)
+        if value is None:
+            return default
+        for word in words:
+            if word == value:
+                return word
+        raise self._refusal(name, value, " or ".join(words))
+
+    def required(self, name: str, value: Value | None) -> Value:
+        if value is None:
+            raise ConfigurationError(f"{self._path}.{name}", "it is missing", "write a value")
+        return value
+
+    def refuse_unknown(self) -> None:
+        """A setting that this trainer would ignore must not look as if it held."""
+        for name in sorted(self._fields.keys() - self._known):
+            raise ConfigurationError(
+                f"{self._path}.{name}",
+                "this trainer does not know it",
+                "remove it, or use an image with a newer kopeck",
+            )
+
+    def _value(self, name: str) -> Any:
+        self._known.add(name)
+        return self._fields.get(name)
+
+    def _refusal(self, name: str, value: object, instead: str) -> ConfigurationError:
+        field = f"{self._path}.{name}"
+        return ConfigurationError(field, f"{value!r} cannot be used", f"write {instead}")

@@ -1,0 +1,73 @@
+"""The termination message: the last figures of a worker and why it ended, in its pod's status."""
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from kopeck_trainer.exit_codes import ExitClass
+from kopeck_trainer.ranks import RankEnd
+
+MAX_BYTES = 4096
+"""The kubelet cuts off what is longer, see `terminationMessagePath` of the container."""
+
+Report = Mapping[str, Any]
+
+
+def termination_message(
+    exit_class: ExitClass, message: str, failure: RankEnd | None, reports: Sequence[Report]
+) -> dict[str, Any]:
+    """As stored; what no rank reported is absent."""
+    known = {
+        "step": _largest(reports, "step"),
+        "samples": _largest(reports, "job_samples"),
+        "loss": _any(reports, "loss"),
+        "checkpointStep": _largest(reports, "checkpoint_step"),
+        "samplesPerSecond": _sum(reports, "samples_per_second"),
+        "compileMode": _any(reports, "compile_mode"),
+        "compileSeconds": _largest(reports, "compile_seconds"),
+        "graphBreaks": _sum(reports, "graph_breaks"),
+        "recompiles": _sum(reports, "recompiles"),
+        "firstFailure": _failure(failure) if failure else None,
+        "message": message,
+    }
+    figures = {name: value for name, value in known.items() if value is not None}
+    return {"v": 1, "exitClass": exit_class, **figures}
+
+
+def write_termination_message(path: Path, content: Mapping[str, Any]) -> None:
+    """A message that is too long loses its end; the figures stay whole."""
+    surplus = len(_encoded(content)) - MAX_BYTES
+    if surplus > 0:
+        kept = content["message"].encode()[: -surplus - len("…".encode())]
+        content = {**content, "message": kept.decode(errors="ignore") + "…"}
+    path.write_bytes(_encoded(content))
+
+
+def _encoded(content: Mapping[str, Any]) -> bytes:
+    return json.dumps(content, ensure_ascii=False, separators=(",", ":")).encode()
+
+
+def _failure(end: RankEnd) -> dict[str, Any]:
+    failure: dict[str, Any] = {"rank": end.rank, "exitCode": end.exit_code}
+    if end.signal_name:
+        failure["signal"] = end.signal_name
+    return failure
+
+
+def _values(reports: Sequence[Report], name: str) -> list[Any]:
+    return [report[name] for report in reports if report.get(name) is not None]
+
+
+def _largest(reports: Sequence[Report], name: str) -> Any:
+    return max(_values(reports, name), default=None)
+
+
+def _sum(reports: Sequence[Report], name: str) -> Any:
+    values = _values(reports, name)
+    return sum(values) if values else None
+
+
+def _any(reports: Sequence[Report], name: str) -> Any:
+    """The same on all ranks, so the first that knows it."""
+    return next(iter(_values(reports, name)), None)

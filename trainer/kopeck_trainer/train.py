@@ -1,0 +1,135 @@
+"""One rank's training, from joining its peers to leaving them."""
+
+import enum
+from datetime import timedelta
+
+import torch
+from torch import distributed as dist
+from torch import nn
+from torch.distributed.device_mesh import init_device_mesh
+
+from kopeck_trainer.batches import Batches
+from kopeck_trainer.builder import build_task
+from kopeck_trainer.checkpoint.state import TrainedState
+from kopeck_trainer.checkpointing import Checkpoints
+from kopeck_trainer.compile_watch import CompileWatch
+from kopeck_trainer.config import TrainConfig, TrainingConfig
+from kopeck_trainer.environment import RankEnvironment
+from kopeck_trainer.errors import RendezvousError
+from kopeck_trainer.loop import Loop
+from kopeck_trainer.optimizer_step import OptimizerStep, prefer_fused
+from kopeck_trainer.parallelize import parallelize
+from kopeck_trainer.progress import Progress
+from kopeck_trainer.reporter import Reporter
+from kopeck_trainer.schedule import accumulation_steps, samples_to_train
+from kopeck_trainer.seeds import derived_seed
+from kopeck_trainer.stop_request import StopRequest
+from kopeck_trainer.task import TrainingTask
+
+
+class Outcome(enum.Enum):
+    COMPLETED = enum.auto()
+    STOPPED_SAVED = enum.auto()
+    STOPPED_UNSAVED = enum.auto()
+    """The training has no checkpoints."""
+
+
+def train(
+    config: TrainConfig, training: TrainingConfig, rank: RankEnvironment, reporter: Reporter
+) -> Outcome:
+    """Train until the end, or until a rank gets SIGTERM.
+
+    Raises TrainerError, and what the user's code and torch raise.
+    """
+    progress = Progress(rank.rank)
+    per_step = accumulation_steps(
+        training.global_batch_size, training.micro_batch_size, rank.world_size
+    )
+    last_sample = samples_to_train(training)
+    torch.manual_seed(training.seed)  # what the builder draws is the same on all ranks
+    task = build_task(config)
+
+    device = _join(rank)
+    progress.say(f"{rank.world_size} ranks have met, on {device.type}")
+    model, optimizer = _model_and_optimizer(task, training, rank, device)
+    stop = StopRequest()
+    checkpoints = Checkpoints(
+        config=training.checkpoint,
+        environment=rank,
+        state=TrainedState(model=model, optimizer=optimizer),
+        reporter=reporter,
+        progress=progress,
+    )
+    position = checkpoints.resume()
+    torch.manual_seed(derived_seed(training.seed, "rank", str(rank.rank), str(position.step)))
+
+    loop = Loop(
+        training=training,
+        last_sample=last_sample,
+        position=position,
+        step=OptimizerStep(
+            task=task,
+            model=model,
+            optimizer=optimizer,
+            max_grad_norm=training.max_grad_norm,
+            ranks=rank.world_size,
+            device=device,
+        ),
+        batches=Batches(
+            task=task,
+            seed=training.seed,
+            micro_batch=training.micro_batch_size,
+            per_step=per_step,
+            rank=rank.rank,
+            ranks=rank.world_size,
+            device=device,
+            clock=reporter.clock,
+        ),
+        checkpoints=checkpoints,
+        watch=CompileWatch(reporter.clock),
+        stop=stop,
+        reporter=reporter,
+        progress=progress,
+    )
+    reporter.update(compile_mode=training.compile_mode)
+    if training.compile_mode != "off":
+        progress.say("compiling the blocks during the first step")
+    stop.listen()
+    is_complete = loop.run()
+    is_saved = checkpoints.save(loop.position)
+    _leave()
+    if is_complete:
+        return Outcome.COMPLETED
+    return Outcome.STOPPED_SAVED if is_saved else Outcome.STOPPED_UNSAVED
+
+
+def _join(rank: RankEnvironment) -> torch.device:
+    """Meet the other ranks. The device of this one. Raises RendezvousError."""
+    device = torch.device("cpu")
+    if torch.cuda.is_available():
+        device = torch.device("cuda", rank.local_rank)
+        torch.cuda.set_device(device)
+    backend = "cpu:gloo,cuda:nccl" if device.type == "cuda" else "gloo"
+    timeout = timedelta(seconds=rank.rendezvous_seconds)
+    try:
+        dist.init_process_group(backend, timeout=timeout)
+    except RuntimeError as error:
+        reason = str(error).partition("\n")[0]
+        raise RendezvousError(f"rank {rank.rank} did not meet its peers: {reason}") from None
+    return device
+
+
+def _model_and_optimizer(
+    task: TrainingTask, training: TrainingConfig, rank: RankEnvironment, device: torch.device
+) -> tuple[nn.Module, torch.optim.Optimizer]:
+    mesh = init_device_mesh(device.type, (rank.world_size,))
+    model = parallelize(task, training, mesh, device)
+    optimizer = task.optimizer(model.named_parameters())
+    prefer_fused(optimizer)
+    return model, optimizer
+
+
+def _leave() -> None:
+    """Together: rank 0 hosts the store, and nobody should miss it."""
+    dist.barrier()
+    dist.destroy_process_group()
