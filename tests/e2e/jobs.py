@@ -6,6 +6,8 @@ from typing import Any
 import yaml
 
 EXAMPLE = Path("examples/byte-llama.yaml")
+RECORDING = Path("tests/e2e/recording.py")
+_PYTHON_PATH = "/opt/recording:/opt/kopeck:/opt/kopeck/examples:/site"
 
 
 def the_example() -> dict[str, Any]:
@@ -25,3 +27,25 @@ def a_small_training(name: str = "small", **training: Any) -> dict[str, Any]:
         "checkpoint": {"path": "/checkpoints", "everySteps": 20},
     } | training
     return job
+
+
+def a_recorded_training(name: str = "recorded", **training: Any) -> dict[str, Any]:
+    """A small training that leaves the numbers of its samples beside its checkpoints."""
+    job = a_small_training(name, **training)
+    job["spec"]["entrypoint"] = "recording:build"
+    template = job["spec"]["workers"]["template"]["spec"]
+    template["volumes"].append({"name": "recording", "configMap": {"name": "recording"}})
+    trainer = template["containers"][0]
+    trainer["volumeMounts"].append({"name": "recording", "mountPath": "/opt/recording"})
+    trainer["env"] = [{"name": "PYTHONPATH", "value": _PYTHON_PATH}]
+    return job
+
+
+def recording_module() -> dict[str, Any]:
+    """The ConfigMap with the module of the recorded training."""
+    return {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {"name": "recording"},
+        "data": {"recording.py": RECORDING.read_text()},
+    }

@@ -7,7 +7,7 @@ import pytest
 
 from tests.e2e.conftest import Installation
 from tests.e2e.in_pods import kill_ranks, log_of
-from tests.e2e.jobs import a_small_training
+from tests.e2e.jobs import a_recorded_training, a_small_training, recording_module
 from tests.fake_pods import path_of
 from tests.waiting import eventually
 from tests.workplace import Workplace
@@ -22,31 +22,47 @@ def has_checkpoint(workplace: Workplace, name: str) -> None:
     assert training.get("checkpointStep", 0) >= CHECKPOINT_STEPS, workplace.status(name)
 
 
-def completes_from_a_checkpoint(workplace: Workplace, name: str) -> dict[str, Any]:
-    """The status once the second attempt has completed what the first had saved."""
-    first_of_second = workplace.running_pods(name, attempt=1, count=2, seconds=120)[0]
+def completes_from_a_checkpoint(workplace: Workplace, name: str) -> tuple[dict[str, Any], int]:
+    """The status once the second attempt has completed, and the step that it began after."""
+    first = workplace.running_pods(name, attempt=1, count=2, seconds=120)[0]
     status = workplace.reaches(name, "Complete", seconds=240)
-    resumed = re.search(r"resumed after step (\d+)", log_of(workplace, first_of_second))
-    assert resumed, log_of(workplace, first_of_second)
+    resumed = re.search(r"resumed after step (\d+)", log_of(workplace, first))
+    assert resumed, log_of(workplace, first)
     assert int(resumed[1]) >= CHECKPOINT_STEPS
     assert status["training"]["step"] == STEPS
     assert status["training"]["samples"] == STEPS * BATCH
-    return status
+    return status, int(resumed[1])
 
 
 def test_a_killed_rank_is_counted_once_and_training_goes_on_from_the_checkpoint(
     workplace: Workplace,
 ) -> None:
-    name = workplace.create(a_small_training())
+    configmaps = f"/api/v1/namespaces/{workplace.namespace}/configmaps"
+    workplace.kube.create(configmaps, recording_module())
+    name = workplace.create(a_recorded_training())
     pods = workplace.running_pods(name, attempt=0, count=2, seconds=120)
     eventually(lambda: has_checkpoint(workplace, name), seconds=120)
     kill_ranks(workplace, pods[1])
-    status = completes_from_a_checkpoint(workplace, name)
+    status, resumed_step = completes_from_a_checkpoint(workplace, name)
     assert status["restarts"] == {"failures": 1, "total": 1}
     failure = status["lastFailure"]
     assert (failure["signal"], failure["rank"], failure["worker"]) == ("SIGKILL", 1, 1)
     assert failure["exitCode"] == 137
     assert_both_attempts_are_charged(workplace, name)
+    taken = samples_kept(workplace, resumed_step)
+    assert len(taken) == STEPS * BATCH
+    assert len(set(taken)) == len(taken), "a sample was kept twice"
+
+
+def samples_kept(workplace: Workplace, resumed_step: int) -> list[str]:
+    """Numbers of the samples of both attempts, without the work that the first one lost."""
+    folder = workplace.cluster.checkpoints(workplace.namespace)
+    kept_by_rank = resumed_step * BATCH // 2
+    kept: list[str] = []
+    for rank in (0, 1):
+        kept += (folder / f"samples-a0-r{rank}").read_text().split()[:kept_by_rank]
+        kept += (folder / f"samples-a1-r{rank}").read_text().split()
+    return kept
 
 
 def test_a_deleted_pod_is_no_failure_and_training_goes_on(workplace: Workplace) -> None:
@@ -54,7 +70,7 @@ def test_a_deleted_pod_is_no_failure_and_training_goes_on(workplace: Workplace) 
     pods = workplace.running_pods(name, attempt=0, count=2, seconds=120)
     eventually(lambda: has_checkpoint(workplace, name), seconds=120)
     workplace.kube.delete(path_of(pods[1]))
-    status = completes_from_a_checkpoint(workplace, name)
+    status, _ = completes_from_a_checkpoint(workplace, name)
     assert status["restarts"] == {"failures": 0, "total": 1}
     assert status["restartReason"] == "PodLost"
     assert_both_attempts_are_charged(workplace, name)

@@ -9,6 +9,7 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
+from kopeck.api.job_key import JobKey
 from kopeck.api.names import LABEL_ATTEMPT, LABEL_JOB, LABEL_JOB_UID, LABEL_WORKER
 from kopeck.plan.job_view import JobView
 from kopeck.plan.pod_facts import PodFacts, pod_facts
@@ -25,105 +26,113 @@ _KEPT_METADATA = {
 
 
 class Cache:
-    """Jobs by uid, and their pods."""
+    """Jobs and their pods, by namespace, name and uid.
+
+    A pod in another namespace that claims a job's uid is none of its workers.
+    """
 
     def __init__(self) -> None:
-        self._jobs: dict[str, JobView] = {}
-        self._pods: dict[str, dict[str, PodFacts]] = {}
-        self._gone: dict[str, dict[str, PodFacts]] = {}
+        self._jobs: dict[JobKey, JobView] = {}
+        self._pods: dict[JobKey, dict[str, PodFacts]] = {}
+        self._gone: dict[JobKey, dict[str, PodFacts]] = {}
 
     def jobs(self) -> list[JobView]:
         return list(self._jobs.values())
 
-    def job(self, uid: str) -> JobView | None:
-        return self._jobs.get(uid)
+    def job(self, key: JobKey) -> JobView | None:
+        return self._jobs.get(key)
 
-    def pods(self, uid: str) -> list[PodFacts]:
+    def pods(self, key: JobKey) -> list[PodFacts]:
         """The pods of a job that exist."""
-        return list(self._pods.get(uid, {}).values())
+        return list(self._pods.get(key, {}).values())
 
-    def gone_pods(self, uid: str) -> list[PodFacts]:
+    def gone_pods(self, key: JobKey) -> list[PodFacts]:
         """Pods that were deleted and are not yet written off."""
-        return list(self._gone.get(uid, {}).values())
+        return list(self._gone.get(key, {}).values())
 
     def see_job(self, manifest: Mapping[str, Any]) -> JobView:
         """Take in a job; the newer of the known and the seen one stays."""
         seen = JobView(_slim(manifest))
-        known = self._jobs.get(seen.key.uid)
+        known = self._jobs.get(seen.key)
         if known is None or _is_newer(seen.resource_version, known.resource_version):
-            self._jobs[seen.key.uid] = seen
-        return self._jobs[seen.key.uid]
+            self._jobs[seen.key] = seen
+        return self._jobs[seen.key]
 
-    def forget_job(self, uid: str) -> None:
-        self._jobs.pop(uid, None)
+    def forget_job(self, key: JobKey) -> None:
+        self._jobs.pop(key, None)
 
-    def see_pod(self, manifest: Mapping[str, Any], now: datetime) -> str:
-        """Take in a pod of ours; returns its job's uid."""
+    def see_pod(self, manifest: Mapping[str, Any], now: datetime) -> JobKey:
+        """Take in a pod of ours; returns its job's key."""
         seen = pod_facts(manifest)
-        pods = self._pods.setdefault(seen.job_uid, {})
+        pods = self._pods.setdefault(seen.job, {})
         known = pods.get(seen.uid)
-        is_old = seen.uid in self._gone.get(seen.job_uid, {})
-        if is_old or (known and not _is_newer(seen.resource_version, known.resource_version)):
-            return seen.job_uid
-        pods[seen.uid] = _with_end_seen(seen, known, now)
-        return seen.job_uid
+        is_gone = seen.uid in self._gone.get(seen.job, {})
+        if not is_gone and (
+            known is None or _is_newer(seen.resource_version, known.resource_version)
+        ):
+            pods[seen.uid] = _with_end_seen(seen, known, now)
+        return seen.job
 
-    def forget_pod(self, manifest: Mapping[str, Any], now: datetime) -> str:
-        """Take in the last look at a deleted pod; returns its job's uid."""
+    def forget_pod(self, manifest: Mapping[str, Any], now: datetime) -> JobKey:
+        """Take in the last look at a deleted pod; returns its job's key."""
         last = pod_facts(manifest)
-        known = self._pods.get(last.job_uid, {}).pop(last.uid, None)
-        last = _with_end_seen(last, known, now)
-        self._gone.setdefault(last.job_uid, {})[last.uid] = last
-        return last.job_uid
+        known = self._pods.get(last.job, {}).pop(last.uid, None)
+        self._gone.setdefault(last.job, {})[last.uid] = _with_end_seen(last, known, now)
+        return last.job
 
-    def write_off(self, uid: str, pod_uids: Iterable[str]) -> None:
+    def write_off(self, key: JobKey, pod_uids: Iterable[str]) -> None:
         """Forget deleted pods of a job: the ledger has them."""
         for pod_uid in pod_uids:
-            self._gone.get(uid, {}).pop(pod_uid, None)
+            self._gone.get(key, {}).pop(pod_uid, None)
 
-    def forget_all(self, uid: str) -> None:
+    def forget_all(self, key: JobKey) -> None:
         """Forget a job and its pods."""
         for known in (self._jobs, self._pods, self._gone):
-            known.pop(uid, None)
+            known.pop(key, None)
 
-    def pod_job_uids(self) -> set[str]:
-        return set(self._pods)
-
-    def replace_pods(self, uid: str, manifests: Iterable[Mapping[str, Any]], now: datetime) -> None:
+    def replace_pods(
+        self, key: JobKey, manifests: Iterable[Mapping[str, Any]], now: datetime
+    ) -> None:
         """Make a fresh list of a job's pods the truth; what vanished is gone without a word."""
         ours = [manifest for manifest in manifests if is_our_pod(manifest)]
         listed = {manifest["metadata"]["uid"] for manifest in ours}
         for manifest in ours:
             self.see_pod(manifest, now)
-        self._pods[uid] = {
-            pod_uid: pod for pod_uid, pod in self._pods.get(uid, {}).items() if pod_uid in listed
+        self._pods[key] = {
+            uid: pod for uid, pod in self._pods.get(key, {}).items() if uid in listed
         }
 
     def drop_vanished(
-        self, job_uids: set[str], pod_uids: set[str], resource_version: str
-    ) -> set[str]:
-        """Drop what a fresh list of everything lacks; returns the uids of the jobs concerned.
+        self, jobs: set[JobKey], pod_uids: set[str], resource_version: str
+    ) -> set[JobKey]:
+        """Drop what a fresh list of everything lacks; returns the keys of the jobs concerned.
 
         What is newer than the list's resource version came after it, and stays.
         """
-        concerned = {
-            uid
-            for uid, job in self._jobs.items()
-            if uid not in job_uids and not _is_newer(job.resource_version, resource_version)
+        vanished = {
+            key
+            for key, job in self._jobs.items()
+            if key not in jobs and not _is_newer(job.resource_version, resource_version)
         }
-        for job_uid, pods in self._pods.items():
-            vanished = {
-                uid
-                for uid, pod in pods.items()
-                if uid not in pod_uids and not _is_newer(pod.resource_version, resource_version)
-            }
-            for uid in vanished:
-                del pods[uid]
-            if vanished:
-                concerned.add(job_uid)
-        for uid in concerned - job_uids:
-            self.forget_job(uid)
-        return concerned
+        for key in vanished:
+            self.forget_job(key)
+        return vanished | {
+            key
+            for key, pods in self._pods.items()
+            if _drop_vanished_pods(pods, pod_uids, resource_version)
+        }
+
+
+def _drop_vanished_pods(pods: dict[str, PodFacts], listed: set[str], resource_version: str) -> bool:
+    """Whether any pod was dropped."""
+    vanished = [
+        uid
+        for uid, pod in pods.items()
+        if uid not in listed and not _is_newer(pod.resource_version, resource_version)
+    ]
+    for uid in vanished:
+        del pods[uid]
+    return bool(vanished)
 
 
 def is_our_pod(manifest: Mapping[str, Any]) -> bool:

@@ -8,6 +8,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, InfoM
 from prometheus_client.metrics_core import Metric as Family
 from prometheus_client.registry import Collector
 
+from kopeck.api.job_key import JobKey
 from kopeck.control.cache import Cache
 from kopeck.plan.job_view import JobView
 from kopeck_exporter import names
@@ -53,6 +54,7 @@ class _JobCollector(Collector):
 
     def __init__(self, cache: Cache) -> None:
         self._cache = cache
+        self._highest_cost: dict[JobKey, float] = {}
 
     def collect(self) -> Iterator[Family]:
         families = {
@@ -60,9 +62,20 @@ class _JobCollector(Collector):
             for metric in names.METRICS
             if metric.exported_by == "operator" and metric.labels[:2] == names.JOB_LABELS
         }
-        for job in self._cache.jobs():
-            _add_samples(families, job)
+        jobs = self._cache.jobs()
+        self._highest_cost = {job.key: self._cost(job) for job in jobs if _has_cost(job)}
+        for job in jobs:
+            _add_samples(families, job, self._highest_cost.get(job.key))
         yield from families.values()
+
+    def _cost(self, job: JobView) -> float:
+        """A counter never falls: a correction downward is held until growth passes it."""
+        spent = float(job.status.cost.spent or 0) if job.status.cost else 0.0
+        return max(spent, self._highest_cost.get(job.key, 0.0))
+
+
+def _has_cost(job: JobView) -> bool:
+    return job.status.cost is not None and job.status.cost.spent is not None
 
 
 def _family(metric: Metric) -> Family:
@@ -72,7 +85,7 @@ def _family(metric: Metric) -> Family:
     return family
 
 
-def _add_samples(families: dict[str, Family], job: JobView) -> None:
+def _add_samples(families: dict[str, Family], job: JobView, cost_dollars: float | None) -> None:
     labels = {"namespace": job.key.namespace, "training_job": job.key.name}
     status, cost = job.status, job.status.cost
 
@@ -85,9 +98,7 @@ def _add_samples(families: dict[str, Family], job: JobView) -> None:
         add(names.JOB_INFO, 1, revision=status.effective.revision)
     if status.training:
         add(names.JOB_SAMPLES_KEPT, status.training.samples)
-    if cost is None:
-        return
-    add(names.JOB_COST_DOLLARS_TOTAL, cost.spent)
-    if cost.dollars_per_sample:
+    add(names.JOB_COST_DOLLARS_TOTAL, cost_dollars)
+    if cost and cost.dollars_per_sample:
         for basis in ("all_in", "marginal"):
             add(names.DOLLARS_PER_SAMPLE, getattr(cost.dollars_per_sample, basis), basis=basis)

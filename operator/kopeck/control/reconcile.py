@@ -50,7 +50,7 @@ class Reconciler:
     async def reconcile(self, key: JobKey) -> float | None:
         """One pass. Returns the seconds until the job is due again, None if nothing is due."""
         started = perf_counter()
-        job = self.cache.job(key.uid)
+        job = self.cache.job(key)
         ledger = await self._charge(key, job)
         if job is None or job.is_deleting:
             self._let_go(key, job, ledger)
@@ -73,24 +73,24 @@ class Reconciler:
 
     async def _charge(self, key: JobKey, job: JobView | None) -> Ledger:
         """The ledger, written before anything else: it is the evidence of what was spent."""
-        pods = [*self.cache.pods(key.uid), *self.cache.gone_pods(key.uid)]
-        gone = {pod.uid for pod in self.cache.gone_pods(key.uid)}
+        pods = [*self.cache.pods(key), *self.cache.gone_pods(key)]
+        gone = {pod.uid for pod in self.cache.gone_pods(key)}
         held = [each for pod in pods if (each := _held(pod, is_gone=pod.uid in gone))]
         prices = await self.prices.of(pods)
         seen_at = self.figures.last_seen(job)
         ledger = await self.ledgers.observe(key, held, prices, seen_at, self.clock())
-        self.cache.write_off(key.uid, gone)
+        self.cache.write_off(key, gone)
         return ledger
 
     def _let_go(self, key: JobKey, job: JobView | None, ledger: Ledger) -> None:
         """Of a deleted job only the money is followed, until its last pod is gone."""
         if job is None and not ledger.open_segments:
-            self.cache.forget_all(key.uid)
+            self.cache.forget_all(key)
             self.ledgers.forget(key)
 
     async def _tell_rates(self, key: JobKey, ledger: Ledger) -> None:
         """Each pod's hourly rate goes to its exporter, once it has a node."""
-        for pod in self.cache.pods(key.uid):
+        for pod in self.cache.pods(key):
             segment = ledger.segments.get(pod.uid)
             rate = segment.hourly_rate if segment else None
             if rate is None or pod.is_terminal or pod.is_deleting:
@@ -107,7 +107,7 @@ class Reconciler:
     def _plan(self, job: JobView) -> Step:
         now = self.clock()
         try:
-            return plan(job, self.cache.pods(job.key.uid), self.exporter_image, now)
+            return plan(job, self.cache.pods(job.key), self.exporter_image, now)
         except SpecError as error:
             conditions = with_condition(
                 job.status.conditions, "Running", "False", "InvalidSpec", str(error), now
@@ -118,9 +118,9 @@ class Reconciler:
         """The job and its pods as they are now, before what cannot be taken back."""
         manifest = await self.cluster.job(key)
         if manifest is None:
-            self.cache.forget_job(key.uid)
+            self.cache.forget_job(key)
             return None
-        self.cache.replace_pods(key.uid, await self.cluster.pods_of(key), self.clock())
+        self.cache.replace_pods(key, await self.cluster.pods_of(key), self.clock())
         return self.cache.see_job(manifest)
 
     async def _write(self, job: JobView, status: TrainingJobStatus) -> bool:

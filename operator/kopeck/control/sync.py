@@ -12,7 +12,6 @@ from time import time
 from typing import Any
 
 from kopeck.api.job_key import JobKey
-from kopeck.api.names import LABEL_JOB, LABEL_JOB_UID
 from kopeck.control.cache import Cache, is_our_pod
 from kopeck.control.dirty_queue import DirtyQueue
 from kopeck.kube.cluster import Cluster
@@ -43,9 +42,9 @@ class Sync:
         """Take in a watch event of a TrainingJob."""
         self._note(kind)
         key = JobView(manifest).key
-        before = self._cache.job(key.uid)
+        before = self._cache.job(key)
         if kind == "DELETED":
-            self._cache.forget_job(key.uid)
+            self._cache.forget_job(key)
             self._queue.mark(key)
             return
         after = self._cache.see_job(manifest)
@@ -57,11 +56,8 @@ class Sync:
         self._note(kind)
         if not is_our_pod(manifest):
             return
-        if kind == "DELETED":
-            self._cache.forget_pod(manifest, self._clock())
-        else:
-            self._cache.see_pod(manifest, self._clock())
-        self._queue.mark(_key_of_pod(manifest))
+        take_in = self._cache.forget_pod if kind == "DELETED" else self._cache.see_pod
+        self._queue.mark(take_in(manifest, self._clock()))
 
     def known_uids(self) -> set[str]:
         return {job.key.uid for job in self._cache.jobs()}
@@ -84,19 +80,16 @@ class Sync:
     async def list_everything(self, *, finished_too: bool = False) -> None:
         """Make fresh lists the truth, and mark every job that is not finished."""
         jobs, resource_version = await self._cluster.all_jobs()
-        for job in jobs:
-            self._cache.see_job(job)
+        listed = {self._cache.see_job(job).key for job in jobs}
         pod_uids: set[str] = set()
         async for pods, _ in self._cluster.all_pods():
             ours = [pod for pod in pods if is_our_pod(pod)]
             for pod in ours:
                 self._cache.see_pod(pod, self._clock())
             pod_uids |= {pod["metadata"]["uid"] for pod in ours}
-        known = {job.key.uid: job.key for job in self._cache.jobs()}
-        job_uids = {job["metadata"]["uid"] for job in jobs}
-        concerned = self._cache.drop_vanished(job_uids, pod_uids, resource_version)
-        unfinished = [job.key for job in self._cache.jobs() if finished_too or not job.is_finished]
-        self._mark_spread({*unfinished, *(known[uid] for uid in concerned if uid in known)})
+        concerned = self._cache.drop_vanished(listed, pod_uids, resource_version)
+        unfinished = {job.key for job in self._cache.jobs() if finished_too or not job.is_finished}
+        self._mark_spread(concerned | unfinished)
 
     def _mark_spread(self, keys: set[JobKey]) -> None:
         spread = min(len(keys) * _SPREAD_SECONDS_PER_JOB, _LONGEST_SPREAD_SECONDS)
@@ -112,9 +105,3 @@ class Sync:
 def _asks_for_a_pass(before: JobView, after: JobView) -> bool:
     """Our own status writes come back as events too, and ask for nothing."""
     return (before.generation, before.is_deleting) != (after.generation, after.is_deleting)
-
-
-def _key_of_pod(manifest: Mapping[str, Any]) -> JobKey:
-    metadata = manifest["metadata"]
-    labels = metadata["labels"]
-    return JobKey(metadata["namespace"], labels[LABEL_JOB], labels[LABEL_JOB_UID])

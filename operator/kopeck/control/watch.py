@@ -61,41 +61,44 @@ class Watch:
         self._configuration = configuration
         self._see_job = see_job
         self._see_pod = see_pod
-        self._stop = threading.Event()
         self.is_alive = False
 
     async def run(self) -> None:
         """Watch until cancelled; each other exit of kopf is followed by a new start."""
         loop = asyncio.get_running_loop()
         failures = 0
-        try:
-            while not self._stop.is_set():
-                failures = await self._watch_once(loop, failures)
-        finally:
-            self._stop.set()
+        while True:
+            failures = await self._watch_once(loop, failures)
 
     async def _watch_once(self, loop: asyncio.AbstractEventLoop, failures: int) -> int:
         started = loop.time()
+        stop = threading.Event()
         self.is_alive = True
         try:
-            await asyncio.to_thread(self._watch_until_it_exits, loop)
+            await asyncio.to_thread(self._watch_until_it_exits, loop, stop)
         except Exception as error:  # noqa: BLE001  whatever ends kopf, the operator goes on
             _log.warning("watch ended, starting again: %s: %s", type(error).__name__, error)
-        self.is_alive = False
+        finally:
+            self.is_alive = False
+            stop.set()
         failures = 1 if loop.time() - started > _SOUND_AFTER_SECONDS else failures + 1
-        backoff = _BACKOFF_SECONDS[min(failures, len(_BACKOFF_SECONDS)) - 1]
-        await asyncio.to_thread(self._stop.wait, backoff)
+        await asyncio.sleep(_BACKOFF_SECONDS[min(failures, len(_BACKOFF_SECONDS)) - 1])
         return failures
 
-    def _watch_until_it_exits(self, loop: asyncio.AbstractEventLoop) -> None:
-        asyncio.run(
-            kopf.operator(
-                registry=self._registry(loop),
-                settings=_settings(),
-                clusterwide=True,
-                stop_flag=self._stop,
-            )
-        )
+    def _watch_until_it_exits(self, loop: asyncio.AbstractEventLoop, stop: threading.Event) -> None:
+        async def watch() -> None:
+            try:
+                await kopf.operator(
+                    registry=self._registry(loop),
+                    settings=_settings(),
+                    clusterwide=True,
+                    stop_flag=stop,
+                )
+            finally:
+                # kopf waits for the flag in a thread, and no loop closes before its threads end.
+                stop.set()
+
+        asyncio.run(watch())
 
     def _registry(self, loop: asyncio.AbstractEventLoop) -> kopf.OperatorRegistry:
         registry = kopf.OperatorRegistry()

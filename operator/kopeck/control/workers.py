@@ -59,7 +59,7 @@ class Workers:
         except Exception as error:  # noqa: BLE001  one job's trouble must not stop the others
             return self._backoff_seconds(key, error)
         self._failures.pop(key, None)
-        if due_in_seconds is None and self._cache.job(key.uid) is None:
+        if due_in_seconds is None and self._cache.job(key) is None:
             self._queue.forget(key)
         return due_in_seconds
 
@@ -70,7 +70,7 @@ class Workers:
         except Exception as error:  # noqa: BLE001  as in a pass
             return self._backoff_seconds(key, error)
         if manifest is None:
-            self._cache.forget_job(key.uid)
+            self._cache.forget_job(key)
         else:
             self._cache.see_job(manifest)
         return 0.0

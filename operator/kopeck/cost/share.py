@@ -9,6 +9,8 @@ from kopeck.api.quantities import parse_quantity
 from kopeck.pricing.book import CPU_NODE_WEIGHTS, GPU_NODE_WEIGHTS
 
 _GPU_RESOURCE_NAMES = ("nvidia.com/gpu", "amd.com/gpu")
+# Their other resources are parts of GPUs, such as MIG slices: not weighed yet, so unknown.
+_GPU_VENDORS = ("nvidia.com/", "amd.com/", "gpu.intel.com/", "habana.ai/")
 
 
 @dataclass(frozen=True)
@@ -57,9 +59,11 @@ def node_share(requests: Mapping[str, Decimal], capacity: NodeCapacity) -> Decim
     """The part of its node's price that a pod pays, 0-1.
 
     Fixed weights that sum to 1 times requested over capacity, so that shares never exceed 1 and
-    no stranger's pod changes a price. None where nothing that the pod requests has a weight:
-    such a pod is unknown, not free.
+    no stranger's pod changes a price. None where nothing that the pod requests has a weight, or
+    a part of a GPU has none: such a pod is unknown, not free.
     """
+    if any(name.startswith(_GPU_VENDORS) and name not in capacity.gpus for name in requests):
+        return None
     weights = GPU_NODE_WEIGHTS if capacity.gpus else CPU_NODE_WEIGHTS
     gpus = sum((requests.get(name, Decimal(0)) for name in capacity.gpus), Decimal(0))
     share = (

@@ -63,9 +63,10 @@ def training_after_loss(
     reported = [pod.final_report.get("checkpointStep") for pod in pods]
     known_before = before.checkpoint_step if before else None
     kept_step = max((step for step in (*reported, known_before) if step is not None), default=None)
-    kept_samples = None
-    if kept_step is not None and samples_per_step is not None:
-        kept_samples = kept_step * samples_per_step
+    batch = samples_per_step
+    if before and before.step and before.samples is not None:
+        batch = before.samples // before.step  # the user may have changed it since
+    kept_samples = None if kept_step is None or batch is None else kept_step * batch
     return TrainingStatus(
         step=kept_step,
         samples=kept_samples,

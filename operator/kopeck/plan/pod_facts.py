@@ -7,9 +7,11 @@ from datetime import datetime
 from decimal import Decimal
 from typing import Any
 
+from kopeck.api.job_key import JobKey
 from kopeck.api.names import (
     ANNOTATION_HOURLY_RATE,
     LABEL_ATTEMPT,
+    LABEL_JOB,
     LABEL_JOB_UID,
     LABEL_WORKER,
     TRAINER_CONTAINER,
@@ -44,7 +46,7 @@ class PodFacts:
 
     uid: str
     name: str
-    job_uid: str
+    job: JobKey
     resource_version: str
     attempt: int
     worker: int
@@ -97,7 +99,7 @@ def pod_facts(pod: Mapping[str, Any]) -> PodFacts:
     return PodFacts(
         uid=metadata["uid"],
         name=metadata["name"],
-        job_uid=labels[LABEL_JOB_UID],
+        job=JobKey(metadata["namespace"], labels[LABEL_JOB], labels[LABEL_JOB_UID]),
         resource_version=metadata["resourceVersion"],
         attempt=int(labels[LABEL_ATTEMPT]),
         worker=int(labels[LABEL_WORKER]),

@@ -102,7 +102,7 @@ def parse_price_book(content: Any, where: str) -> PriceBook:
         return PriceBook.model_validate(content)
     except ValidationError as error:
         entry, wrong = first_wrong_field(error)
-        instead = "see docs/pricing.md for a whole one"
+        instead = "see docs/operator.md for a whole one"
         raise ConfigError(where, f"{entry}: {wrong}", instead) from None
 
 

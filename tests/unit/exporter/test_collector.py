@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.unit.exporter.reporting import a_message, steps_of
 
 from kopeck_exporter import names
 from kopeck_exporter.collector import WorkerCollector
@@ -15,6 +14,7 @@ from kopeck_exporter.configuration import Configuration
 from kopeck_exporter.errors import ErrorCounts
 from kopeck_exporter.report import read_report
 from kopeck_exporter.worker import STALE_SECONDS, Worker
+from tests.unit.exporter.reporting import a_message, steps_of
 
 KNOWN_FROM_THE_START = {names.EXPORTER_ERRORS_TOTAL.name, names.WORKER_INFO.name}
 

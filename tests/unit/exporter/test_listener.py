@@ -5,10 +5,10 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
-from tests.unit.exporter.reporting import Sender, Sidecar, running_sidecar
-from tests.waiting import eventually
 
 from kopeck_exporter.listener import LARGEST_MESSAGE_BYTES, MOST_SENDERS
+from tests.unit.exporter.reporting import Sender, Sidecar, running_sidecar
+from tests.waiting import eventually
 
 SAMPLES = "kopeck_samples_total"
 ERRORS = "kopeck_exporter_errors_total"

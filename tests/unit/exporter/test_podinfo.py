@@ -3,9 +3,9 @@
 from pathlib import Path
 
 import pytest
-from tests.unit.exporter.reporting import Sidecar
 
 from kopeck_exporter.podinfo import InvalidRateError, hourly_rate_dollars
+from tests.unit.exporter.reporting import Sidecar
 
 RATE = "kopeck_hourly_rate_dollars"
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from time import monotonic
 
 import pytest
+
 from tests.unit.exporter.reporting import Sender, get, samples_of
 from tests.waiting import eventually
 

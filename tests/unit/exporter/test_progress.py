@@ -3,11 +3,10 @@
 import json
 from typing import Any
 
-from tests.unit.exporter.reporting import a_message
-
 from kopeck_exporter.progress import progress
 from kopeck_exporter.report import read_report
 from kopeck_exporter.worker import STALE_SECONDS, Worker
+from tests.unit.exporter.reporting import a_message
 
 
 def received(*messages: dict[str, Any], processes: int = 2) -> Worker:

@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.unit.exporter.reporting import a_message
 
 from kopeck_exporter.report import MalformedReportError, read_report
+from tests.unit.exporter.reporting import a_message
 
 WHOLE = ["rank", "local_rank", "seq", "samples"]
 WHOLE_IF_KNOWN = [

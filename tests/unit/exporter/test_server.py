@@ -5,11 +5,11 @@ import socket
 
 import pytest
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as openmetrics
-from tests.unit.exporter.reporting import Sender, Sidecar, get
-from tests.waiting import eventually
 
 from kopeck_exporter import server
 from kopeck_exporter.names import METRICS
+from tests.unit.exporter.reporting import Sender, Sidecar, get
+from tests.waiting import eventually
 
 OPENMETRICS = "application/openmetrics-text;version=1.0.0"
 

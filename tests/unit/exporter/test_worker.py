@@ -6,11 +6,11 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.unit.exporter.reporting import a_message, steps_of
 
 from kopeck_exporter.report import MalformedReportError, Report, read_report
 from kopeck_exporter.totals import Totals
 from kopeck_exporter.worker import Worker
+from tests.unit.exporter.reporting import a_message, steps_of
 
 
 def a_report(**facts: Any) -> Report:

@@ -1,0 +1,43 @@
+"""Metrics of jobs are what their statuses say."""
+
+from prometheus_client import CollectorRegistry
+
+from kopeck.control.cache import Cache
+from kopeck.control.metrics import OperatorMetrics
+from tests.builders import a_job_view
+
+
+def a_cache(version: int, spent: str | None, cache: Cache | None = None) -> Cache:
+    status = {"cost": {} if spent is None else {"spent": spent}}
+    manifest = dict(a_job_view(status).manifest)
+    manifest["metadata"] = manifest["metadata"] | {"resourceVersion": str(version)}
+    cache = cache or Cache()
+    cache.see_job(manifest)
+    return cache
+
+
+def cost(registry: CollectorRegistry) -> float | None:
+    labels = {"namespace": "default", "training_job": "job"}
+    return registry.get_sample_value("kopeck_job_cost_dollars_total", labels)
+
+
+def registry_of(cache: Cache) -> CollectorRegistry:
+    return OperatorMetrics(cache, lambda: 0, lambda: 0.0).registry
+
+
+def test_the_cost_of_a_job_is_what_its_status_says() -> None:
+    assert cost(registry_of(a_cache(1, "12.5"))) == 12.5
+
+
+def test_a_correction_downward_is_held_until_growth_passes_it() -> None:
+    cache = a_cache(1, "12.5")
+    registry = registry_of(cache)
+    told = [cost(registry)]
+    for version, spent in ((2, "12.0"), (3, "12.4"), (4, "13.0")):
+        a_cache(version, spent, cache)
+        told.append(cost(registry))
+    assert told == [12.5, 12.5, 12.5, 13.0]
+
+
+def test_an_unknown_cost_is_absent_and_not_zero() -> None:
+    assert cost(registry_of(a_cache(1, None))) is None

@@ -1,0 +1,191 @@
+"""The pods of an attempt."""
+
+from typing import Any
+
+import pytest
+
+from kopeck.api.errors import SpecError
+from kopeck.api.job_key import JobKey
+from kopeck.api.trainingjob import TrainingJobSpec, parse_spec
+from kopeck.plan.pods import Attempt, worker_pods
+from tests.builders import JOB_UID, a_job
+
+KEY = JobKey("research", "llama", JOB_UID)
+RESTRICTED = {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}}
+
+
+def a_spec(**spec: Any) -> TrainingJobSpec:
+    return parse_spec(a_job(**spec)["spec"])
+
+
+def with_template(**template: Any) -> TrainingJobSpec:
+    return a_spec(workers={"template": template})
+
+
+def an_attempt(number: int = 0, workers: int = 2) -> Attempt:
+    return Attempt(KEY, number, "0123456789", workers, exporter_image="kopeck-exporter:1")
+
+
+def pods_of(spec: TrainingJobSpec, *, attempt: int = 0, workers: int = 2) -> list[dict[str, Any]]:
+    return worker_pods(an_attempt(attempt, workers), spec, range(workers))
+
+
+def first_pod(spec: TrainingJobSpec, **how: Any) -> dict[str, Any]:
+    return pods_of(spec, **how)[0]
+
+
+def trainer(pod: dict[str, Any]) -> dict[str, Any]:
+    (found,) = [each for each in pod["spec"]["containers"] if each["name"] == "trainer"]
+    return found
+
+
+def exporter(pod: dict[str, Any]) -> dict[str, Any]:
+    found: dict[str, Any] = pod["spec"]["initContainers"][0]
+    return found
+
+
+def environment(container: dict[str, Any]) -> dict[str, Any]:
+    return {each["name"]: each.get("value", each.get("valueFrom")) for each in container["env"]}
+
+
+def test_the_trainer_learns_who_it_is_and_where_its_peers_meet() -> None:
+    assert environment(trainer(first_pod(a_spec(), attempt=3))) == {
+        "KOPECK_CONFIG": "/etc/kopeck/config.json",
+        "KOPECK_NAMESPACE": "research",
+        "KOPECK_JOB": "llama",
+        "KOPECK_JOB_UID": JOB_UID,
+        "KOPECK_REVISION": "0123456789",
+        "KOPECK_ATTEMPT": "3",
+        "KOPECK_WORKER": {"fieldRef": {"fieldPath": "metadata.labels['kopeck.dev/worker']"}},
+        "KOPECK_WORKERS": "2",
+        "KOPECK_PROCESSES_PER_WORKER": "1",
+        "KOPECK_MASTER_HOST": "llama-abcde-a3-w0.llama-abcde.research.svc",
+        "KOPECK_MASTER_PORT": "29503",
+        "KOPECK_RENDEZVOUS_ID": "abcdef-3",
+        "KOPECK_RENDEZVOUS_SECONDS": "1800",
+        "KOPECK_GRACE_SECONDS": "120",
+        "KOPECK_SOCKET": "/run/kopeck/telemetry.sock",
+        "KOPECK_TERMINATION_LOG": "/dev/termination-log",
+    }
+
+
+def test_no_rank_gets_an_environment_that_a_launcher_inside_would_multiply() -> None:
+    assert not [name for name in environment(trainer(first_pod(a_spec()))) if "PET_" in name]
+
+
+@pytest.mark.parametrize(("attempt", "port"), [(0, "29500"), (99, "29599"), (100, "29500")])
+def test_the_port_changes_with_the_attempt_so_that_stale_peers_cannot_join(
+    attempt: int, port: str
+) -> None:
+    found = environment(trainer(first_pod(a_spec(), attempt=attempt)))
+    assert found["KOPECK_MASTER_PORT"] == port
+    assert found["KOPECK_RENDEZVOUS_ID"] == f"abcdef-{attempt}"
+
+
+def test_pods_of_an_attempt_differ_in_name_hostname_and_worker_label_only() -> None:
+    first, second = pods_of(a_spec())
+    assert first["spec"]["hostname"] == first["metadata"]["name"] == "llama-abcde-a0-w0"
+    second["metadata"]["name"] = second["spec"]["hostname"] = "llama-abcde-a0-w0"
+    second["metadata"]["labels"]["kopeck.dev/worker"] = "0"
+    assert first == second
+
+
+def test_a_pod_goes_with_its_job() -> None:
+    (owner,) = first_pod(a_spec())["metadata"]["ownerReferences"]
+    assert (owner["kind"], owner["uid"], owner["controller"]) == ("TrainingJob", JOB_UID, True)
+
+
+def test_pods_meet_the_restricted_standard() -> None:
+    # https://kubernetes.io/docs/concepts/security/pod-security-standards/#restricted
+    spec = first_pod(a_spec())["spec"]
+    assert spec["securityContext"]["runAsNonRoot"] is True
+    assert spec["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
+    for each in (*spec["containers"], *spec["initContainers"]):
+        assert each["securityContext"].items() >= RESTRICTED.items()
+    allowed = {"configMap", "emptyDir", "downwardAPI"}
+    assert {kind for volume in spec["volumes"] for kind in volume} <= allowed | {"name"}
+    assert not {"hostNetwork", "hostPID", "hostIPC"} & spec.keys()
+
+
+def test_pods_hold_no_credentials_of_the_cluster() -> None:
+    assert first_pod(a_spec())["spec"]["automountServiceAccountToken"] is False
+
+
+def test_the_exporter_is_a_native_sidecar_that_keeps_the_guaranteed_class() -> None:
+    sidecar = exporter(first_pod(a_spec()))
+    assert sidecar["restartPolicy"] == "Always"
+    assert sidecar["resources"]["requests"] == sidecar["resources"]["limits"]
+    assert "readinessProbe" not in sidecar
+    assert sidecar["ports"] == [{"name": "metrics", "containerPort": 9401}]
+
+
+def test_a_pod_is_never_restarted_alone() -> None:
+    assert first_pod(a_spec())["spec"]["restartPolicy"] == "Never"
+
+
+def test_gpus_are_limits_and_ranks_but_not_the_sidecars() -> None:
+    pod = first_pod(a_spec(workers={"gpusPerWorker": 8, "gpuResource": "amd.com/gpu"}))
+    assert trainer(pod)["resources"]["limits"] == {"amd.com/gpu": "8"}
+    assert environment(trainer(pod))["KOPECK_PROCESSES_PER_WORKER"] == "8"
+    assert environment(exporter(pod))["NVIDIA_VISIBLE_DEVICES"] == "void"
+
+
+def test_every_mount_has_its_volume() -> None:
+    spec = first_pod(a_spec())["spec"]
+    mounted = {
+        mount["name"]
+        for each in (*spec["containers"], *spec["initContainers"])
+        for mount in each["volumeMounts"]
+    }
+    assert mounted == {volume["name"] for volume in spec["volumes"]}
+
+
+def test_a_lost_node_lets_its_pods_go_within_half_a_minute_unless_the_user_says_otherwise() -> None:
+    ours = first_pod(a_spec())["spec"]["tolerations"]
+    assert {each["tolerationSeconds"] for each in ours} == {30}
+    theirs = [{"key": "gpu", "operator": "Exists"}]
+    pod = first_pod(with_template(spec={"tolerations": theirs}))
+    assert pod["spec"]["tolerations"] == theirs
+
+
+def test_the_launcher_learns_of_the_users_grace_period() -> None:
+    pod = first_pod(with_template(spec={"terminationGracePeriodSeconds": 600}))
+    assert pod["spec"]["terminationGracePeriodSeconds"] == 600
+    assert environment(trainer(pod))["KOPECK_GRACE_SECONDS"] == "600"
+
+
+def test_the_users_labels_and_annotations_stand_beside_ours() -> None:
+    metadata = {"labels": {"team": "nlp"}, "annotations": {"note": "7b"}}
+    pod = first_pod(with_template(metadata=metadata))["metadata"]
+    assert pod["labels"]["team"] == "nlp"
+    assert pod["labels"]["kopeck.dev/job"] == "llama"
+    assert pod["annotations"]["note"] == "7b"
+
+
+def test_the_users_environment_is_appended() -> None:
+    containers = [{"name": "trainer", "env": [{"name": "NCCL_DEBUG", "value": "INFO"}]}]
+    found = environment(trainer(first_pod(with_template(spec={"containers": containers}))))
+    assert found["NCCL_DEBUG"] == "INFO"
+    assert found["KOPECK_JOB"] == "llama"
+
+
+def test_the_users_init_containers_run_after_the_exporter() -> None:
+    pod = first_pod(with_template(spec={"initContainers": [{"name": "fetch", "image": "curl"}]}))
+    assert [each["name"] for each in pod["spec"]["initContainers"]] == ["kopeck-exporter", "fetch"]
+
+
+@pytest.mark.parametrize("kind", ["containers", "initContainers"])
+def test_environment_that_is_kopecks_is_refused(kind: str) -> None:
+    variable = {"name": "KOPECK_ATTEMPT", "value": "0"}
+    name = "trainer" if kind == "containers" else "kopeck-exporter"
+    spec = with_template(spec={kind: [{"name": name, "env": [variable]}]})
+    with pytest.raises(SpecError) as refused:
+        pods_of(spec)
+    assert str(refused.value) == (
+        f"spec.workers.template.spec.{kind}: sets KOPECK_ATTEMPT, which is kopeck's;"
+        " use a variable without the prefix KOPECK_"
+    )
+
+
+def test_a_pod_that_asks_for_no_workers_is_no_pod() -> None:
+    assert worker_pods(an_attempt(), a_spec(), []) == []
