@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+
 from tests.cluster.cluster import LocalCluster
 from tests.cluster.errors import ClusterError
 from tests.cluster.processes import ENTRY_SUFFIX, recorded

@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 
 import requests
+
 from tests.cluster.addresses import Addresses
 from tests.cluster.binaries import binary
 from tests.cluster.place import Place

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import requests
+
 from tests.cluster.controlplane import HOST_ADDRESS, free_port
 from tests.cluster.images import REPOSITORY
 from tests.cluster.packages import install

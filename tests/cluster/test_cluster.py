@@ -12,6 +12,7 @@ from typing import Any, Self
 
 import pytest
 import requests
+
 from tests.cluster import ClusterError, LocalCluster, existing_cluster
 from tests.cluster.addresses import Addresses
 from tests.cluster.commands import run

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 import yaml
+
 from tests.builders import a_job
 
 EXAMPLES = Path("examples").resolve()

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import yaml
+
 from tests.builders import a_job, a_report
 from tests.fake_pods import end_trainer, path_of
 from tests.operator_process import OperatorProcess
