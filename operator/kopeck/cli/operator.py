@@ -24,7 +24,8 @@ def operator(
         level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s"
     )
     # kopf tells each event; what is worth telling we say once per pass.
-    logging.getLogger("kopf").setLevel(logging.ERROR)
+    for name in ("kopf", "kubernetes"):
+        logging.getLogger(name).setLevel(logging.ERROR)
     settings = read_settings(config)
 
     async def run() -> None:
