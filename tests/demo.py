@@ -132,12 +132,13 @@ def show(cluster: LocalCluster, prometheus: str) -> None:
     print(cluster.kubectl("get", "tj", JOB, f"--namespace={NAMESPACE}"))
     print(f"Prometheus: {query}\n  {eventually(answered)}")
     print(
-        f"\nLook further:\n"
-        f"  {kubectl} describe tj {JOB}\n"
-        f"  {kubectl} get pods,events\n"
-        f"  {kubectl} logs -l kopeck.dev/job={JOB}\n"
-        f"  {prometheus}   (kopeck_samples_per_second, kopeck_phase_seconds_total, …)\n"
-        f"  {STATE}/logs   (the operator's and every component's)\n"
+        f"\nLook further, from this folder:\n"
+        f"  alias k='{kubectl}'\n"
+        f"  k describe tj {JOB}\n"
+        f"  k get pods,events\n"
+        f"  k logs -l kopeck.dev/job={JOB} --tail=-1\n"
+        f"  {prometheus}/graph?g0.expr=kopeck_samples_per_second&g0.range_input=15m&g0.tab=0\n"
+        f"  {STATE}/logs holds the logs of the operator and of every component\n"
         f"End it with: make down"
     )
 
