@@ -39,7 +39,7 @@ def write_bridge_config(state: Path, addresses: Addresses) -> None:
     }
     bridge = {"type": "bridge", "bridge": BRIDGE, "isGateway": True, "ipam": pool}
     folder = state / "cni"
-    folder.mkdir()
+    folder.mkdir(exist_ok=True)  # containerd makes it where it fills a store first
     config = {"cniVersion": "0.4.0", "name": "pods", "plugins": [bridge]}
     (folder / "pods.conflist").write_text(json.dumps(config, indent=1))
 

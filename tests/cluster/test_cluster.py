@@ -15,6 +15,7 @@ import requests
 
 from tests.cluster import ClusterError, LocalCluster, existing_cluster
 from tests.cluster.addresses import Addresses
+from tests.cluster.cache import cache_folder
 from tests.cluster.commands import run
 from tests.cluster.images import KOPECK_IMAGE, REPOSITORY
 from tests.cluster.pod_targets import pod_targets
@@ -87,6 +88,20 @@ def create(cluster: LocalCluster, *objects: dict[str, Any], namespace: str = "de
 def assert_phase(cluster: LocalCluster, pod: str, phase: str) -> None:
     found = cluster.kubectl("get", "pod", pod, "--output=jsonpath={.status.phase}")
     assert found == phase, cluster.kubectl("describe", "pod", pod)
+
+
+@needs_root
+def test_a_cluster_starts_when_the_cache_holds_no_store_of_its_nodes_yet(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cold = tmp_path / "cache" / "kopeck"
+    cold.mkdir(parents=True)
+    for entry in cache_folder().iterdir():
+        if entry.name != "store":
+            (cold / entry.name).symlink_to(entry)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(cold.parent))
+    with LocalCluster.start(tmp_path / "state") as started:
+        assert list(started.endpoint.nodes().values()) == [True, True]
 
 
 @needs_root
