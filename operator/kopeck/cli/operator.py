@@ -23,9 +23,9 @@ def operator(
     logging.basicConfig(
         level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s"
     )
-    # kopf tells each event; what is worth telling we say once per pass.
-    for name in ("kopf", "kubernetes"):
-        logging.getLogger(name).setLevel(logging.ERROR)
+    # kopf tells each event and each end of a watch; what is worth telling we say once.
+    logging.getLogger("kopf").setLevel(logging.CRITICAL)
+    logging.getLogger("kubernetes").setLevel(logging.ERROR)
     settings = read_settings(config)
 
     async def run() -> None:

@@ -54,6 +54,7 @@ async def run_operator(configuration: Configuration, settings: OperatorSettings)
             actions=Actions(cluster, cache),
             figures=Figures(cluster, timedelta(seconds=settings.refresh_seconds)),
             exporter_image=settings.exporter_image,
+            pods_known_until=lambda: sync.pods_known_until,
         )
         watch = Watch(configuration, sync.see_job, sync.see_pod)
         health = Health(queue, watch)

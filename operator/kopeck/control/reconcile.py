@@ -45,6 +45,8 @@ class Reconciler:
     actions: Actions
     figures: Figures
     exporter_image: str
+    pods_known_until: Callable[[], datetime]
+    """The last moment of which the cache is known to be true."""
     clock: Callable[[], datetime] = lambda: datetime.now(UTC)
 
     async def reconcile(self, key: JobKey) -> float | None:
@@ -77,7 +79,9 @@ class Reconciler:
         gone = {pod.uid for pod in self.cache.gone_pods(key)}
         held = [each for pod in pods if (each := _held(pod, is_gone=pod.uid in gone))]
         prices = await self.prices.of(pods)
-        seen_at = self.figures.last_seen(job)
+        written = self.figures.last_seen(job)
+        # While a watch is silent, status is written by a cache that may be old.
+        seen_at = min(written, self.pods_known_until()) if written else None
         ledger = await self.ledgers.observe(key, held, prices, seen_at, self.clock())
         self.cache.write_off(key, gone)
         return ledger

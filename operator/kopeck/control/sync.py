@@ -37,6 +37,8 @@ class Sync:
         self._clock = clock
         self._relisted = asyncio.Event()
         self.last_event_unix_seconds = time()
+        self.pods_known_until = clock()
+        """The last moment of which the pods are known: an event or a fresh list."""
 
     def see_job(self, kind: str | None, manifest: Mapping[str, Any]) -> None:
         """Take in a watch event of a TrainingJob."""
@@ -79,6 +81,7 @@ class Sync:
 
     async def list_everything(self, *, finished_too: bool = False) -> None:
         """Make fresh lists the truth, and mark every job that is not finished."""
+        listed_at = self._clock()
         jobs, resource_version = await self._cluster.all_jobs()
         listed = {self._cache.see_job(job).key for job in jobs}
         pod_uids: set[str] = set()
@@ -87,6 +90,7 @@ class Sync:
             for pod in ours:
                 self._cache.see_pod(pod, self._clock())
             pod_uids |= {pod["metadata"]["uid"] for pod in ours}
+        self.pods_known_until = listed_at
         concerned = self._cache.drop_vanished(listed, pod_uids, resource_version)
         unfinished = {job.key for job in self._cache.jobs() if finished_too or not job.is_finished}
         self._mark_spread(concerned | unfinished)
@@ -98,6 +102,7 @@ class Sync:
 
     def _note(self, kind: str | None) -> None:
         self.last_event_unix_seconds = time()
+        self.pods_known_until = self._clock()
         if kind is None:
             self._relisted.set()
 
