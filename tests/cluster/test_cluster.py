@@ -92,15 +92,17 @@ def assert_phase(cluster: LocalCluster, pod: str, phase: str) -> None:
 
 @needs_root
 def test_a_cluster_starts_when_the_cache_holds_no_store_of_its_nodes_yet(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path,
 ) -> None:
     cold = tmp_path / "cache" / "kopeck"
     cold.mkdir(parents=True)
     for entry in cache_folder().iterdir():
         if entry.name != "store":
             (cold / entry.name).symlink_to(entry)
-    monkeypatch.setenv("XDG_CACHE_HOME", str(cold.parent))
-    with LocalCluster.start(tmp_path / "state") as started:
+    state = tmp_path / "state"
+    up = [sys.executable, "-m", "tests.cluster", "up", "--state", str(state)]
+    subprocess.run(up, env=os.environ | {"XDG_CACHE_HOME": str(cold.parent)}, check=True)
+    with LocalCluster.load(state) as started:
         assert list(started.endpoint.nodes().values()) == [True, True]
 
 
