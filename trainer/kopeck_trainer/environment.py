@@ -63,7 +63,13 @@ class RankEnvironment:
     rank: int
     local_rank: int
     world_size: int
+    master_address: str
+    """Of the store that rank 0 hosts; a name may be unknown until worker 0 runs."""
+    master_port: int
     rendezvous_seconds: float
+    """Longest wait for the other ranks, and for their first step."""
+    hang_seconds: float
+    """Longest wait for a later step."""
 
 
 def rank_environment(environ: Mapping[str, str]) -> RankEnvironment:
@@ -75,7 +81,10 @@ def rank_environment(environ: Mapping[str, str]) -> RankEnvironment:
         rank=_integer(environ, "RANK"),
         local_rank=_integer(environ, "LOCAL_RANK"),
         world_size=_integer(environ, "WORLD_SIZE"),
+        master_address=_text(environ, "MASTER_ADDR"),
+        master_port=_integer(environ, "MASTER_PORT"),
         rendezvous_seconds=_integer(environ, "KOPECK_RENDEZVOUS_SECONDS"),
+        hang_seconds=_integer(environ, "KOPECK_HANG_SECONDS"),
     )
 
 

@@ -70,7 +70,7 @@ def _launch(pod: PodEnvironment) -> Ending:
     try:
         config = read_config(pod.config_path)
         _refuse_impossible_schedule(config, pod.world_size)
-        ranks = _start(pod, config, _master_address(pod), run_directory)
+        ranks = _start(pod, config, _master_address(pod, config), run_directory)
         ends = supervise(
             ranks,
             grace_seconds=max(0.0, pod.grace_seconds - GRACE_MARGIN_SECONDS),
@@ -94,12 +94,17 @@ def _refuse_impossible_schedule(config: TrainConfig, ranks: int) -> None:
         samples_to_train(training)
 
 
-def _master_address(pod: PodEnvironment) -> str:
-    """Where the ranks find the store that rank 0 hosts."""
+def _master_address(pod: PodEnvironment, config: TrainConfig) -> str:
+    """Where the ranks find the store that rank 0 hosts.
+
+    Ranks of an entrypoint wait for it themselves, once they have imported torch.
+    """
     if pod.worker == 0:
         return LOOPBACK
     host = fully_qualified(pod.master_host, pod.namespace, RESOLV_CONF.read_text())
     _say(f"waiting for worker 0 at {host}:{pod.master_port}")
+    if config.entrypoint:
+        return host
     return wait_for_master(
         host, pod.master_port, seconds=pod.rendezvous_seconds, pause=_pause_unless_stopped
     )

@@ -8,6 +8,7 @@ from kopeck_trainer.checkpoint.manifest import Position
 from kopeck_trainer.checkpointing import Checkpoints
 from kopeck_trainer.compile_watch import CompileWatch
 from kopeck_trainer.config import TrainingConfig
+from kopeck_trainer.hang_watch import HangWatch
 from kopeck_trainer.optimizer_step import OptimizerStep, Totals
 from kopeck_trainer.progress import Progress, StepLine
 from kopeck_trainer.reporter import Reporter
@@ -26,6 +27,7 @@ class Loop:
     batches: Batches
     checkpoints: Checkpoints
     watch: CompileWatch
+    hang_watch: HangWatch
     stop: StopRequest
     reporter: Reporter
     progress: Progress
@@ -37,6 +39,7 @@ class Loop:
             if self._step().stop:
                 break
             self.checkpoints.save_if_due(self.position)
+            self.hang_watch.progressed()
         self.reporter.clock.switch("idle")
         return self.position.samples >= self.last_sample
 

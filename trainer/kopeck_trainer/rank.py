@@ -3,14 +3,13 @@
 import os
 import sys
 import traceback
-from pathlib import Path
 
 from kopeck_trainer import exit_codes
 from kopeck_trainer.config import read_config
 from kopeck_trainer.environment import rank_environment
 from kopeck_trainer.errors import ConfigurationError, PeerLostError, TrainerError
 from kopeck_trainer.reporter import Reporter, process_reporter
-from kopeck_trainer.run_directory import error_file, write_json
+from kopeck_trainer.run_directory import leave_reason
 from kopeck_trainer.stop_request import end_by_sigterm
 
 
@@ -20,11 +19,11 @@ def main() -> int:
     try:
         return _train(reporter)
     except TrainerError as error:
-        _leave_reason(str(error))
+        leave_reason(str(error))
         return error.exit_code
     except Exception as error:  # noqa: BLE001  the user's code may raise anything
         traceback.print_exc()
-        _leave_reason(f"{type(error).__name__}: {error}")
+        leave_reason(f"{type(error).__name__}: {error}")
         return exit_codes.FAILED
     finally:
         reporter.close()
@@ -48,18 +47,11 @@ def _train(reporter: Reporter) -> int:
             raise PeerLostError(reason) from None
         raise
     if outcome is Outcome.STOPPED_UNSAVED:
-        _leave_reason("stopped by SIGTERM without a checkpoint: spec.training.checkpoint is unset")
+        leave_reason("stopped by SIGTERM without a checkpoint: spec.training.checkpoint is unset")
         reporter.close()
         end_by_sigterm()
     stopped = outcome is Outcome.STOPPED_SAVED
     return exit_codes.CHECKPOINTED if stopped else exit_codes.COMPLETED
-
-
-def _leave_reason(message: str) -> None:
-    run_directory = os.environ.get("KOPECK_RUN_DIR")
-    local_rank = int(os.environ.get("LOCAL_RANK", "0"))
-    if run_directory:
-        write_json(error_file(Path(run_directory), local_rank), {"message": message})
 
 
 if __name__ == "__main__":

@@ -15,6 +15,14 @@ def error_file(run_directory: Path, local_rank: int) -> Path:
     return run_directory / f"rank-{local_rank}.error.json"
 
 
+def leave_reason(message: str) -> None:
+    """Why this rank ends, for the launcher."""
+    directory = os.environ.get("KOPECK_RUN_DIR")
+    if directory:
+        local_rank = int(os.environ.get("LOCAL_RANK", "0"))
+        write_json(error_file(Path(directory), local_rank), {"message": message})
+
+
 def write_json(path: Path, content: Mapping[str, Any]) -> None:
     """Replaced as a whole, so that a rank killed here leaves the one before."""
     temporary = path.with_suffix(".tmp")

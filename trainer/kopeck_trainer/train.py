@@ -6,6 +6,7 @@ from datetime import timedelta
 import torch
 from torch import distributed as dist
 from torch import nn
+from torch._C._distributed_c10d import Store
 from torch.distributed.device_mesh import init_device_mesh
 
 from kopeck_trainer.batches import Batches
@@ -16,7 +17,9 @@ from kopeck_trainer.compile_watch import CompileWatch
 from kopeck_trainer.config import TrainConfig, TrainingConfig
 from kopeck_trainer.environment import RankEnvironment
 from kopeck_trainer.errors import RendezvousError
+from kopeck_trainer.hang_watch import TIMEOUTS_PER_DEADLINE, HangWatch
 from kopeck_trainer.loop import Loop
+from kopeck_trainer.meeting import meet
 from kopeck_trainer.optimizer_step import OptimizerStep, prefer_fused
 from kopeck_trainer.parallelize import parallelize
 from kopeck_trainer.progress import Progress
@@ -25,6 +28,11 @@ from kopeck_trainer.schedule import accumulation_steps, samples_to_train
 from kopeck_trainer.seeds import derived_seed
 from kopeck_trainer.stop_request import StopRequest
 from kopeck_trainer.task import TrainingTask
+from kopeck_trainer.timeouts import set_timeouts
+
+JOIN_SECONDS = 300.0
+"""For ranks that have met to connect to each other: one that dies meanwhile is not waited for as
+long as one that may still come."""
 
 
 class Outcome(enum.Enum):
@@ -49,7 +57,8 @@ def train(
     torch.manual_seed(training.seed)  # what the builder draws is the same on all ranks
     task = build_task(config)
 
-    device = _join(rank)
+    store = meet(rank, progress.say)
+    device = _join(rank, store)
     progress.say(f"{rank.world_size} ranks have met, on {device.type}")
     model, optimizer = _model_and_optimizer(task, training, rank, device)
     stop = StopRequest()
@@ -63,6 +72,7 @@ def train(
     position = checkpoints.resume()
     torch.manual_seed(derived_seed(training.seed, "rank", str(rank.rank), str(position.step)))
 
+    hang_watch = HangWatch(rank, store, reporter.clock)
     loop = Loop(
         training=training,
         last_sample=last_sample,
@@ -87,6 +97,7 @@ def train(
         ),
         checkpoints=checkpoints,
         watch=CompileWatch(reporter.clock),
+        hang_watch=hang_watch,
         stop=stop,
         reporter=reporter,
         progress=progress,
@@ -95,27 +106,34 @@ def train(
     if training.compile_mode != "off":
         progress.say("compiling the blocks during the first step")
     stop.listen()
-    is_complete = loop.run()
-    is_saved = checkpoints.save(loop.position)
-    _leave()
+    with hang_watch:
+        is_complete = loop.run()
+        is_saved = checkpoints.save(loop.position)
+        _leave()
     if is_complete:
         return Outcome.COMPLETED
     return Outcome.STOPPED_SAVED if is_saved else Outcome.STOPPED_UNSAVED
 
 
-def _join(rank: RankEnvironment) -> torch.device:
-    """Meet the other ranks. The device of this one. Raises RendezvousError."""
+def _join(rank: RankEnvironment, store: Store) -> torch.device:
+    """Make the group of all ranks. The device of this one. Raises RendezvousError."""
     device = torch.device("cpu")
     if torch.cuda.is_available():
         device = torch.device("cuda", rank.local_rank)
         torch.cuda.set_device(device)
     backend = "cpu:gloo,cuda:nccl" if device.type == "cuda" else "gloo"
-    timeout = timedelta(seconds=rank.rendezvous_seconds)
     try:
-        dist.init_process_group(backend, timeout=timeout)
+        dist.init_process_group(
+            backend,
+            store=store,
+            rank=rank.rank,
+            world_size=rank.world_size,
+            timeout=timedelta(seconds=min(JOIN_SECONDS, rank.rendezvous_seconds)),
+        )
     except RuntimeError as error:
         reason = str(error).partition("\n")[0]
         raise RendezvousError(f"rank {rank.rank} did not meet its peers: {reason}") from None
+    set_timeouts(TIMEOUTS_PER_DEADLINE * rank.rendezvous_seconds)
     return device
 
 

@@ -19,6 +19,7 @@ from kopeck.plan.revision import canonical_json, trainer_config
 
 _GRACE_SECONDS = 60
 _RENDEZVOUS_SECONDS = 300
+_HANG_SECONDS = 600
 
 
 @dataclass(frozen=True)
@@ -116,6 +117,7 @@ class LocalWorker:
             "KOPECK_MASTER_PORT": str(job.master_port),
             "KOPECK_RENDEZVOUS_ID": f"{job.name}-0",
             "KOPECK_RENDEZVOUS_SECONDS": str(_RENDEZVOUS_SECONDS),
+            "KOPECK_HANG_SECONDS": str(_HANG_SECONDS),
             "KOPECK_GRACE_SECONDS": str(_GRACE_SECONDS),
             "KOPECK_SOCKET": str(self._folder / "s"),
             "KOPECK_PODINFO": str(self._folder / "annotations"),

@@ -16,6 +16,7 @@ _SOCKET_FOLDER = "/run/kopeck"
 _PODINFO_FOLDER = "/etc/podinfo"
 _MASTER_PORT = 29_500
 _GRACE_SECONDS = 120
+_HANG_SECONDS = 600  # NCCL's own patience; a checkpoint fits into it
 _LOST_NODE_SECONDS = 30
 _NODE_TROUBLES = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
 _USER_ID = 1000
@@ -155,6 +156,7 @@ def _trainer_environment(attempt: Attempt, spec: TrainingJobSpec) -> list[dict[s
         "KOPECK_MASTER_PORT": str(_MASTER_PORT + attempt.number % 100),
         "KOPECK_RENDEZVOUS_ID": f"{key.uid}-{attempt.number}",
         "KOPECK_RENDEZVOUS_SECONDS": str(spec.run_policy.startup_deadline_seconds),
+        "KOPECK_HANG_SECONDS": str(_HANG_SECONDS),
         "KOPECK_GRACE_SECONDS": str(grace_seconds),
         "KOPECK_SOCKET": f"{_SOCKET_FOLDER}/telemetry.sock",
         "KOPECK_TERMINATION_LOG": "/dev/termination-log",

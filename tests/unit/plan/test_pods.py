@@ -63,6 +63,7 @@ def test_the_trainer_learns_who_it_is_and_where_its_peers_meet() -> None:
         "KOPECK_MASTER_PORT": "29503",
         "KOPECK_RENDEZVOUS_ID": "abcdef-3",
         "KOPECK_RENDEZVOUS_SECONDS": "1800",
+        "KOPECK_HANG_SECONDS": "600",
         "KOPECK_GRACE_SECONDS": "120",
         "KOPECK_SOCKET": "/run/kopeck/telemetry.sock",
         "KOPECK_TERMINATION_LOG": "/dev/termination-log",

@@ -13,7 +13,7 @@ from typing import Any
 from tests.waiting import eventually
 
 BUILDERS = Path(__file__).parent / "builders"
-END_SECONDS = 300  # torch may have to compile, on two busy cores
+END_SECONDS = 120  # torch may have to compile, on two busy cores
 
 
 @dataclass
@@ -119,9 +119,10 @@ class LocalJob:
             "KOPECK_MASTER_PORT": str(port),
             "KOPECK_RENDEZVOUS_ID": f"uid-{attempt}",
             "KOPECK_RENDEZVOUS_SECONDS": str(END_SECONDS),
+            "KOPECK_HANG_SECONDS": str(END_SECONDS),
             "KOPECK_GRACE_SECONDS": "60",
             "KOPECK_TERMINATION_LOG": str(own / "termination.json"),
-            "PYTHONPATH": str(BUILDERS),
+            "PYTHONPATH": os.pathsep.join([str(BUILDERS), *sys.path]),
         }
         with (own / "output").open("wb") as output:
             process = subprocess.Popen(

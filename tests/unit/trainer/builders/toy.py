@@ -1,5 +1,6 @@
 """A tiny task for tests of the trainer: two blocks that learn to add up their inputs."""
 
+import itertools
 import os
 import time
 from dataclasses import replace
@@ -91,6 +92,18 @@ def build_crashing(config: TrainConfig) -> TrainingTask:
     return TrainingTask(
         model=Toy, loss=crash, dataset=Sums(), optimizer=partial(torch.optim.AdamW, lr=0.01)
     )
+
+
+def build_hanging(config: TrainConfig) -> TrainingTask:
+    """Its loss hangs on rank 1, in the third step."""
+    calls = itertools.count(1)
+
+    def hang(output: Tensor, batch: tuple[Tensor, Tensor]) -> tuple[Tensor, int]:
+        if os.environ["RANK"] == "1" and next(calls) == 5:
+            time.sleep(1000)
+        return squared_error(output, batch)
+
+    return replace(build(config), loss=hang)
 
 
 not_a_function = 3
