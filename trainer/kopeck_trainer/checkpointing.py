@@ -1,8 +1,12 @@
 """When a training saves, and from where it goes on."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import cast
 
+from torch import distributed as dist
+
+from kopeck_trainer.checkpoint.background import BackgroundSaver
 from kopeck_trainer.checkpoint.loading import load_newest, open_folder
 from kopeck_trainer.checkpoint.manifest import Position
 from kopeck_trainer.checkpoint.saving import Saver
@@ -11,6 +15,7 @@ from kopeck_trainer.config import CheckpointConfig
 from kopeck_trainer.environment import RankEnvironment
 from kopeck_trainer.progress import Progress
 from kopeck_trainer.reporter import Reporter
+from kopeck_trainer.save_wish import SaveWish
 
 
 @dataclass
@@ -22,7 +27,18 @@ class Checkpoints:
     state: TrainedState
     reporter: Reporter
     progress: Progress
-    saved_step: int | None = None
+    wish: SaveWish = field(init=False)
+    begun_step: int | None = None
+    """The last one that is saved, or being saved."""
+    background: BackgroundSaver | None = field(init=False, default=None)
+
+    def __post_init__(self) -> None:
+        """To be made by all ranks together."""
+        self.wish = self._wish()
+        if self.config and self.config.in_background:
+            # Of its own: what its thread sends must not mix with what the training sends.
+            group = cast("dist.ProcessGroup", dist.new_group(backend="gloo"))
+            self.background = BackgroundSaver(self._saver(self.config, group))
 
     def resume(self) -> Position:
         """Load the newest good checkpoint. Returns where training stands, the start without one."""
@@ -34,35 +50,76 @@ class Checkpoints:
                 position = load_newest(folder, self.state)
         if position is None:
             return Position(step=0, samples=0)
-        self._is_saved(position)
+        self.begun_step = position.step
+        self.reporter.update(step=position.step, job_samples=position.samples)
+        self._is_saved(position, None)
         self.progress.say(f"resumed after step {position.step}, {position.samples} samples")
         return position
 
-    def save_if_due(self, position: Position) -> None:
-        if self.config and self.config.every_steps and not position.step % self.config.every_steps:
-            self.save(position)
+    def save_if_due(self, position: Position, *, is_wished: bool) -> None:
+        """Save, or begin to. Raises what saving in the background has raised since."""
+        if self.config is None:
+            return
+        if self.background:
+            self.background.raise_if_failed()
+        every = self.config.every_steps
+        if is_wished or (every and not position.step % every):
+            self._save(self.config, position)
 
     def save(self, position: Position) -> bool:
         """True once `position` is safe on disk; False where the training has no checkpoints."""
         if self.config is None:
             return False
-        if position.step != self.saved_step:
+        if position.step != self.begun_step:
+            self._save(self.config, position)
+        if self.background:
             with self.reporter.clock.during("checkpoint"):
-                self._saver(self.config).save(self.state, position)
-            self._is_saved(position)
-            self.progress.say(f"saved a checkpoint after step {position.step}")
+                self.background.finish()
         return True
 
-    def _is_saved(self, position: Position) -> None:
-        self.saved_step = position.step
-        self.reporter.update(
-            step=position.step, job_samples=position.samples, checkpoint_step=position.step
-        )
+    def before_update(self) -> None:
+        """The weights may change once a copy of them is taken."""
+        if self.background:
+            with self.reporter.clock.during("checkpoint"):
+                self.background.await_copy()
+
+    def _save(self, config: CheckpointConfig, position: Position) -> None:
+        request = self.wish.answered()
+        self.begun_step = position.step
+        with self.reporter.clock.during("checkpoint"):
+            content = self.state.read()
+            if self.background:
+                self.background.start(
+                    content, position, on_saved=lambda: self._is_committed(position, request)
+                )
+            else:
+                self._saver(config, None).save(content, position)
+                self._is_committed(position, request)
+
+    def _is_committed(self, position: Position, request: str | None) -> None:
+        self._is_saved(position, request)
+        self.progress.say(f"saved a checkpoint after step {position.step}")
+
+    def _is_saved(self, position: Position, request: str | None) -> None:
+        self.reporter.update(checkpoint_step=position.step)
+        if request:
+            self.reporter.update(checkpoint_request=request)
         self.reporter.send()
 
-    def _saver(self, config: CheckpointConfig) -> Saver:
-        folder = self._folder(config)
-        return Saver(folder=folder, attempt=self.environment.attempt, keep=config.keep)
+    def _wish(self) -> SaveWish:
+        """Rank 0 wishes for all."""
+        if self.environment.rank:
+            return SaveWish(every_seconds=None, annotations=None)
+        every_seconds = self.config.every_seconds if self.config else None
+        return SaveWish(every_seconds, self.environment.annotations)
+
+    def _saver(self, config: CheckpointConfig, group: dist.ProcessGroup | None) -> Saver:
+        return Saver(
+            folder=self._folder(config),
+            attempt=self.environment.attempt,
+            keep=config.keep,
+            group=group,
+        )
 
     def _folder(self, config: CheckpointConfig) -> Path:
         """A job's own: one of the same name, created later, is another job."""

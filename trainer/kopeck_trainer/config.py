@@ -18,8 +18,11 @@ class CheckpointConfig:
 
     path: Path
     every_steps: int | None = None
-    """None: only at the end of training and before leaving on SIGTERM."""
+    every_seconds: int | None = None
+    """Both None: only when asked, at the end of training, and before leaving on SIGTERM."""
     keep: int = 2
+    in_background: bool = False
+    """Training goes on while a copy is written."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -131,7 +134,9 @@ def _checkpoint(section: Section) -> CheckpointConfig:
     checkpoint = CheckpointConfig(
         path=Path(section.required("path", section.text("path"))),
         every_steps=section.count("everySteps"),
+        every_seconds=section.count("everySeconds"),
         keep=section.count("keep") or CheckpointConfig.keep,
+        in_background=section.flag("async", default=False),
     )
     section.refuse_unknown()
     return checkpoint

@@ -70,6 +70,8 @@ class RankEnvironment:
     """Longest wait for the other ranks, and for their first step."""
     hang_seconds: float
     """Longest wait for a later step."""
+    annotations: Path | None
+    """A file with the annotations of this worker's pod; None where nothing can be asked."""
 
 
 def rank_environment(environ: Mapping[str, str]) -> RankEnvironment:
@@ -85,6 +87,7 @@ def rank_environment(environ: Mapping[str, str]) -> RankEnvironment:
         master_port=_integer(environ, "MASTER_PORT"),
         rendezvous_seconds=_integer(environ, "KOPECK_RENDEZVOUS_SECONDS"),
         hang_seconds=_integer(environ, "KOPECK_HANG_SECONDS"),
+        annotations=Path(podinfo) if (podinfo := environ.get("KOPECK_PODINFO")) else None,
     )
 
 

@@ -55,6 +55,8 @@ class Figures:
     loss: float | None = None
     step_seconds: float | None = None
     checkpoint_step: int | None = None
+    checkpoint_request: str | None = None
+    """The last one that a checkpoint has answered."""
     compile_mode: str | None = None
     graph_breaks: int | None = None
     recompiles: int | None = None

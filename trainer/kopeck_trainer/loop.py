@@ -12,7 +12,7 @@ from kopeck_trainer.hang_watch import HangWatch
 from kopeck_trainer.optimizer_step import OptimizerStep, Totals
 from kopeck_trainer.progress import Progress, StepLine
 from kopeck_trainer.reporter import Reporter
-from kopeck_trainer.stop_request import StopRequest
+from kopeck_trainer.wishes import Wishes
 
 
 @dataclass(kw_only=True)
@@ -28,7 +28,7 @@ class Loop:
     checkpoints: Checkpoints
     watch: CompileWatch
     hang_watch: HangWatch
-    stop: StopRequest
+    wishes: Wishes
     reporter: Reporter
     progress: Progress
 
@@ -36,9 +36,10 @@ class Loop:
         """True once training is complete, False if it stopped at the end of a step."""
         self.reporter.clock.switch("warmup")
         while self.position.samples < self.last_sample:
-            if self._step().stop:
+            totals = self._step()
+            if totals.stop:
                 break
-            self.checkpoints.save_if_due(self.position)
+            self.checkpoints.save_if_due(self.position, is_wished=totals.save)
             self.hang_watch.progressed()
         self.reporter.clock.switch("idle")
         return self.position.samples >= self.last_sample
@@ -48,7 +49,7 @@ class Loop:
         compilations = self.watch.compilations
         phase = self.reporter.clock.phase
         batches = self.batches.of_step(self.position.samples)
-        totals = self.step.run(batches, self.batches.per_step, self.stop)
+        totals = self.step.run(batches, self.batches.per_step, self.wishes)
         self._advance()
         self._tell(totals, phase, monotonic() - started_at)
         self.watch.step_ended(compilations)

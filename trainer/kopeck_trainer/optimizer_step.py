@@ -1,6 +1,6 @@
 """One optimizer step: micro-batches, one reduction, one scaling of the gradients, one update."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
@@ -10,8 +10,8 @@ from torch import Tensor, nn
 from torch.optim import Optimizer
 
 from kopeck_trainer.errors import ConfigurationError
-from kopeck_trainer.stop_request import StopRequest
 from kopeck_trainer.task import TrainingTask
+from kopeck_trainer.wishes import Wishes
 
 if TYPE_CHECKING:
     from torch.distributed.fsdp import FSDPModule
@@ -28,6 +28,8 @@ class Totals:
     """Mean over the global batch."""
     stop: bool
     """True if any rank was asked to stop."""
+    save: bool
+    """True if rank 0 wishes to save."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,25 +43,33 @@ class OptimizerStep:
     max_grad_norm: float | None
     ranks: int
     device: torch.device
+    before_update: Callable[[], None]
+    """Called when the gradients are there, before weights and optimizer change."""
 
-    def run(self, batches: Iterable[Any], micro_batches: int, stop: StopRequest) -> Totals:
+    def run(self, batches: Iterable[Any], micro_batches: int, wishes: Wishes) -> Totals:
         """Train on this rank's `micro_batches` batches of the global batch.
 
-        All ranks learn in the same step that one was asked to stop, through the one reduction
-        that also carries loss, count and gradient norm.
+        All ranks learn in the same step that one was asked to stop, or wishes to save, through
+        the one reduction that also carries loss, count and gradient norm.
         """
         sums = self._accumulate(batches, micro_batches)
         gradients = self._local_gradients()
-        local = torch.stack([*sums, self._squares(gradients), self._number(stop.is_set)])
+        local = torch.stack([*sums, self._squares(gradients), *self._wished(wishes)])
         dist.all_reduce(local)
-        loss_sum, count, squares, stops = local.unbind()
+        loss_sum, count, squares, stops, saves = local.unbind()
         count = count.clamp(min=1)
         # FSDP has averaged over the ranks what is to be divided by the count of all of them.
         factor = self._scale(squares, self.ranks / count).float()
+        self.before_update()
         torch._foreach_mul_(gradients, factor)
         self.optimizer.step()
         self.optimizer.zero_grad()
-        return Totals(loss=(loss_sum / count).item(), stop=bool(stops.item()))
+        return Totals(
+            loss=(loss_sum / count).item(), stop=bool(stops.item()), save=bool(saves.item())
+        )
+
+    def _wished(self, wishes: Wishes) -> tuple[Tensor, Tensor]:
+        return self._number(wishes.stop.is_set), self._number(wishes.save.is_set)
 
     def _number(self, value: float) -> Tensor:
         return torch.full((), value, dtype=torch.float64, device=self.device)

@@ -114,6 +114,7 @@ class Reporter:
             "graph_breaks": figures.graph_breaks,
             "recompiles": figures.recompiles,
             "checkpoint_step": figures.checkpoint_step,
+            "checkpoint_request": figures.checkpoint_request,
         }
         return {name: value for name, value in report.items() if value is not None}
 

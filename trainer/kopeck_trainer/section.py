@@ -60,6 +60,14 @@ class Section:
             raise self._refusal(name, value, "1 or more")
         return value
 
+    def flag(self, name: str, *, default: bool) -> bool:
+        value = self._value(name)
+        if value is None:
+            return default
+        if not isinstance(value, bool):
+            raise self._refusal(name, value, "true or false")
+        return value
+
     def positive(self, name: str) -> float | None:
         """A finite number above 0."""
         value = self._value(name)

@@ -23,6 +23,7 @@ def termination_message(
         "samples": _largest(reports, "job_samples"),
         "loss": _any(reports, "loss"),
         "checkpointStep": _largest(reports, "checkpoint_step"),
+        "checkpointRequest": _any(reports, "checkpoint_request"),
         "samplesPerSecond": _sum(reports, "samples_per_second"),
         "compileMode": _any(reports, "compile_mode"),
         "compileSeconds": _largest(reports, "compile_seconds"),

@@ -29,6 +29,7 @@ from kopeck_trainer.seeds import derived_seed
 from kopeck_trainer.stop_request import StopRequest
 from kopeck_trainer.task import TrainingTask
 from kopeck_trainer.timeouts import set_timeouts
+from kopeck_trainer.wishes import Wishes
 
 JOIN_SECONDS = 300.0
 """For ranks that have met to connect to each other: one that dies meanwhile is not waited for as
@@ -84,6 +85,7 @@ def train(
             max_grad_norm=training.max_grad_norm,
             ranks=rank.world_size,
             device=device,
+            before_update=checkpoints.before_update,
         ),
         batches=Batches(
             task=task,
@@ -98,7 +100,7 @@ def train(
         checkpoints=checkpoints,
         watch=CompileWatch(reporter.clock),
         hang_watch=hang_watch,
-        stop=stop,
+        wishes=Wishes(stop=stop, save=checkpoints.wish),
         reporter=reporter,
         progress=progress,
     )

@@ -13,6 +13,7 @@ LABEL_ATTEMPT = "kopeck.dev/attempt"
 LABEL_WORKER = "kopeck.dev/worker"
 LABEL_REVISION = "kopeck.dev/revision"
 ANNOTATION_HOURLY_RATE = "kopeck.dev/hourly-rate-dollars"
+ANNOTATION_CHECKPOINT_REQUEST = "kopeck.dev/checkpoint-request"
 
 TRAINER_CONTAINER = "trainer"
 EXPORTER_CONTAINER = "kopeck-exporter"

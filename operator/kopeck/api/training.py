@@ -24,8 +24,25 @@ class CheckpointSpec(Spec):
         pattern="^/",
         description="A folder that all workers share, such as a mounted claim.",
     )
-    every_steps: int = Field(ge=1, le=_INT32_MAX, description="Steps between checkpoints.")
+    every_steps: int | None = Field(
+        None, ge=1, le=_INT32_MAX, description="Steps between checkpoints."
+    )
+    every_seconds: int | None = Field(
+        None, ge=1, le=_INT32_MAX, description="Seconds between checkpoints, besides everySteps."
+    )
     keep: int = Field(2, ge=1, le=1000, description="How many complete ones are kept.")
+    async_: bool = Field(
+        default=False,
+        alias="async",
+        description="Training goes on while a copy in the host's memory is written.",
+    )
+
+    cel_rules: ClassVar = (
+        Rule(
+            "has(self.everySteps) || has(self.everySeconds)",
+            "set everySteps, everySeconds or both: a failure loses the work since the last one",
+        ),
+    )
 
 
 class TrainingSpec(Spec):

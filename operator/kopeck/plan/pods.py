@@ -131,6 +131,7 @@ def _trainer(attempt: Attempt, spec: TrainingJobSpec) -> dict[str, Any]:
         "volumeMounts": [
             {"name": "kopeck-config", "mountPath": _CONFIG_FOLDER, "readOnly": True},
             {"name": "kopeck-telemetry", "mountPath": _SOCKET_FOLDER},
+            {"name": "kopeck-podinfo", "mountPath": _PODINFO_FOLDER, "readOnly": True},
             {"name": "kopeck-shared-memory", "mountPath": "/dev/shm"},  # noqa: S108  in the pod
         ],
     }
@@ -159,6 +160,7 @@ def _trainer_environment(attempt: Attempt, spec: TrainingJobSpec) -> list[dict[s
         "KOPECK_HANG_SECONDS": str(_HANG_SECONDS),
         "KOPECK_GRACE_SECONDS": str(grace_seconds),
         "KOPECK_SOCKET": f"{_SOCKET_FOLDER}/telemetry.sock",
+        "KOPECK_PODINFO": f"{_PODINFO_FOLDER}/annotations",
         "KOPECK_TERMINATION_LOG": "/dev/termination-log",
     }
     return [{"name": name, "value": value} for name, value in values.items()]

@@ -66,6 +66,7 @@ def test_the_trainer_learns_who_it_is_and_where_its_peers_meet() -> None:
         "KOPECK_HANG_SECONDS": "600",
         "KOPECK_GRACE_SECONDS": "120",
         "KOPECK_SOCKET": "/run/kopeck/telemetry.sock",
+        "KOPECK_PODINFO": "/etc/podinfo/annotations",
         "KOPECK_TERMINATION_LOG": "/dev/termination-log",
     }
 

@@ -4,11 +4,14 @@ import fcntl
 import shutil
 import threading
 from pathlib import Path
+from typing import cast
 
 import pytest
 import torch
+from torch import distributed as dist
 from torch import nn
 
+from kopeck_trainer.checkpoint.background import BackgroundSaver
 from kopeck_trainer.checkpoint.fence import inside_fence, raise_fence
 from kopeck_trainer.checkpoint.folder import CheckpointName, complete_checkpoints
 from kopeck_trainer.checkpoint.loading import load_newest, open_folder
@@ -34,7 +37,7 @@ def weight_of(state: TrainedState) -> float:
 
 def save(folder: Path, step: int, *, attempt: int = 0, keep: int = 2) -> None:
     saver = Saver(folder=folder, attempt=attempt, keep=keep)
-    saver.save(a_state(weight=float(step)), Position(step=step, samples=step * 8))
+    saver.save(a_state(weight=float(step)).read(), Position(step=step, samples=step * 8))
 
 
 def save_some(folder: Path, steps: list[int], keep: int) -> None:
@@ -137,6 +140,34 @@ def save_after_being_replaced(folder: Path) -> None:
 def test_an_older_attempt_may_not_commit(folder: Path, meeting: Path) -> None:
     on_ranks(2, save_after_being_replaced, meeting, folder)
     assert [str(name) for name in complete_checkpoints(folder)] == ["step-10.a0"]
+
+
+def save_while_training_goes_on(folder: Path) -> None:
+    open_folder(folder, 0)
+    group = cast("dist.ProcessGroup", dist.new_group(backend="gloo"))
+    background = BackgroundSaver(Saver(folder=folder, attempt=0, keep=2, group=group))
+    state = a_state(weight=10.0)
+    committed: list[str] = []
+    for step in (10, 20):
+        background.start(
+            state.read(), Position(step=step, samples=step * 8), lambda: committed.append("one")
+        )
+        background.await_copy()
+        nn.init.constant_(state.model.get_parameter("weight"), 20.0)
+        dist.barrier()
+    background.finish()
+    assert len(committed) == 2
+    raise_fence(folder, 1)
+    background.start(state.read(), Position(step=30, samples=240), lambda: None)
+    with pytest.raises(AttemptReplacedError):
+        background.finish()
+
+
+def test_in_the_background_a_copy_is_saved_as_it_was(folder: Path, meeting: Path) -> None:
+    on_ranks(2, save_while_training_goes_on, meeting, folder)
+    assert on_ranks(1, resume, meeting, folder, 1) == [(Position(step=20, samples=160), 20.0)]
+    shutil.rmtree(folder / "step-20.a0")
+    assert on_ranks(1, resume, meeting, folder, 1) == [(Position(step=10, samples=80), 10.0)]
 
 
 def test_an_older_attempt_may_not_even_start(tmp_path: Path) -> None:

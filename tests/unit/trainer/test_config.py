@@ -41,7 +41,13 @@ def test_every_field_is_read() -> None:
             seed=7,
             maxGradNorm=1,
             compile={"mode": "off"},
-            checkpoint={"path": "/checkpoints", "everySteps": 20, "keep": 3},
+            checkpoint={
+                "path": "/checkpoints",
+                "everySteps": 20,
+                "everySeconds": 600,
+                "keep": 3,
+                "async": True,
+            },
         )
     ).training
     assert training == TrainingConfig(
@@ -52,7 +58,13 @@ def test_every_field_is_read() -> None:
         seed=7,
         max_grad_norm=1.0,
         compile_mode="off",
-        checkpoint=CheckpointConfig(path=Path("/checkpoints"), every_steps=20, keep=3),
+        checkpoint=CheckpointConfig(
+            path=Path("/checkpoints"),
+            every_steps=20,
+            every_seconds=600,
+            keep=3,
+            in_background=True,
+        ),
     )
 
 
@@ -72,6 +84,10 @@ def test_a_program_of_ones_own_needs_no_training_settings() -> None:
         ({"maxGradNorm": -1}, "spec.training.maxGradNorm: -1 cannot be used; write a number above"),
         ({"compile": {"mode": "fast"}}, "spec.training.compile.mode: 'fast' cannot be used; write"),
         ({"checkpoint": {}}, "spec.training.checkpoint.path: it is missing; write a value"),
+        (
+            {"checkpoint": {"path": "/checkpoints", "async": "yes"}},
+            "spec.training.checkpoint.async: 'yes' cannot be used; write true or false",
+        ),
         ({"samples": 160}, "spec.training.steps: exactly one of steps and samples is needed; "),
         ({"steps": None}, "spec.training.steps: exactly one of steps and samples is needed; "),
         ({"sharding": {}}, "spec.training.sharding: this trainer does not know it; remove it, or"),

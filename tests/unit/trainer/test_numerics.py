@@ -19,9 +19,11 @@ from kopeck_trainer.meta import with_parameters_on_meta
 from kopeck_trainer.optimizer_step import OptimizerStep, prefer_fused
 from kopeck_trainer.parallelize import find_blocks, parallelize
 from kopeck_trainer.phases import PhaseClock
+from kopeck_trainer.save_wish import SaveWish
 from kopeck_trainer.schedule import accumulation_steps
 from kopeck_trainer.stop_request import StopRequest
 from kopeck_trainer.task import TrainingTask
+from kopeck_trainer.wishes import Wishes
 from tests.unit.trainer.builders import toy
 from tests.unit.trainer.on_ranks import on_ranks
 
@@ -75,7 +77,9 @@ def losses(training: TrainingConfig) -> list[float]:
         max_grad_norm=training.max_grad_norm,
         ranks=ranks,
         device=CPU,
+        before_update=lambda: None,
     )
+    wishes = Wishes(stop=StopRequest(), save=SaveWish(every_seconds=None, annotations=None))
     batches = Batches(
         task=task,
         seed=training.seed,
@@ -87,7 +91,7 @@ def losses(training: TrainingConfig) -> list[float]:
         clock=PhaseClock("compute"),
     )
     results = [
-        step.run(batches.of_step(index * training.global_batch_size), per_step, StopRequest()).loss
+        step.run(batches.of_step(index * training.global_batch_size), per_step, wishes).loss
         for index in range(training.steps or 0)
     ]
     return [*results, sum(sum(values) for values in full(model).values())]

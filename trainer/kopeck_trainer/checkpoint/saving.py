@@ -3,8 +3,10 @@
 import shutil
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from torch import distributed as dist
+from torch.distributed import ProcessGroup
 from torch.distributed.checkpoint.api import CheckpointException
 from torch.distributed.checkpoint.filesystem import FileSystemWriter
 from torch.distributed.checkpoint.state_dict_saver import save
@@ -20,7 +22,6 @@ from kopeck_trainer.checkpoint.manifest import (
     record_files,
     write_manifest,
 )
-from kopeck_trainer.checkpoint.state import TrainedState
 from kopeck_trainer.errors import CheckpointError, PeerLostError
 from kopeck_trainer.peers import is_peer_lost
 
@@ -32,9 +33,13 @@ class Saver:
     folder: Path
     attempt: int
     keep: int
+    group: ProcessGroup | None = None
+    """Of all ranks; None is the default group."""
 
-    def save(self, state: TrainedState, position: Position) -> None:
+    def save(self, content: dict[str, Any], position: Position) -> None:
         """Returns on every rank once the checkpoint is complete on disk.
+
+        `content` is what `TrainedState.read` returns, or a copy.
 
         Raises on every rank: AttemptReplacedError if a newer attempt has started, CheckpointError
         where it cannot be written, PeerLostError.
@@ -42,9 +47,9 @@ class Saver:
         name = CheckpointName(position.step, self.attempt)
         temporary = unfinished(self.folder, name)
         try:
-            _write_shards(state, temporary)
-            manifest = Manifest(position=position, files=_files_of_all_ranks(temporary))
-            on_rank_zero(lambda: self._commit(name, temporary, manifest))
+            self._write_shards(content, temporary)
+            manifest = Manifest(position=position, files=self._files_of_all_ranks(temporary))
+            on_rank_zero(lambda: self._commit(name, temporary, manifest), self.group)
         except OSError as error:
             raise CheckpointError(f"{temporary} cannot be written: {error}") from None
 
@@ -56,26 +61,27 @@ class Saver:
         sync_directory(self.folder)
         remove_old(self.folder, self.keep)
 
+    def _write_shards(self, content: dict[str, Any], temporary: Path) -> None:
+        """Raises OSError or PeerLostError for torch's CheckpointException, a BaseException."""
+        self._clear(temporary)
+        try:
+            save(content, storage_writer=FileSystemWriter(temporary), process_group=self.group)
+        except CheckpointException as failure:
+            if is_peer_lost(failure):
+                raise PeerLostError("a peer was lost while a checkpoint was written") from None
+            self._clear(temporary)  # a full disk needs it
+            raise OSError(str(next(iter(failure.failures.values()))[0])) from None
 
-def _write_shards(state: TrainedState, temporary: Path) -> None:
-    """Raises OSError or PeerLostError in place of torch's CheckpointException, a BaseException."""
-    on_rank_zero(lambda: shutil.rmtree(temporary, ignore_errors=True))
-    try:
-        save(state.read(), storage_writer=FileSystemWriter(temporary))
-    except CheckpointException as failure:
-        if is_peer_lost(failure):
-            raise PeerLostError("a peer was lost while a checkpoint was written") from None
-        on_rank_zero(lambda: shutil.rmtree(temporary, ignore_errors=True))  # a full disk needs it
-        raise OSError(str(next(iter(failure.failures.values()))[0])) from None
+    def _files_of_all_ranks(self, temporary: Path) -> dict[str, FileRecord]:
+        """Each rank records what it wrote: it sees its own files, and has them in memory."""
+        rank = dist.get_rank()
+        names = [path.name for path in temporary.glob(f"__{rank}_*")]
+        if rank == 0:
+            names.append(".metadata")
+        merged: dict[str, FileRecord] = {}
+        for records in gathered(record_files(temporary, names), self.group):
+            merged |= records
+        return merged
 
-
-def _files_of_all_ranks(temporary: Path) -> dict[str, FileRecord]:
-    """Each rank records what it wrote: it sees its own files, and has them in memory."""
-    rank = dist.get_rank()
-    names = [path.name for path in temporary.glob(f"__{rank}_*")]
-    if rank == 0:
-        names.append(".metadata")
-    merged: dict[str, FileRecord] = {}
-    for records in gathered(record_files(temporary, names)):
-        merged |= records
-    return merged
+    def _clear(self, temporary: Path) -> None:
+        on_rank_zero(lambda: shutil.rmtree(temporary, ignore_errors=True), self.group)
