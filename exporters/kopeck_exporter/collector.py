@@ -15,7 +15,7 @@ from kopeck_exporter.errors import ErrorCounts, Fault
 from kopeck_exporter.known import largest, total
 from kopeck_exporter.podinfo import InvalidRateError, hourly_rate_dollars
 from kopeck_exporter.totals import Totals
-from kopeck_exporter.worker import RankState, Worker, furthest_report, samples_per_second
+from kopeck_exporter.worker import RankState, Worker, furthest_report, mfu, samples_per_second
 
 Clock = Callable[[], float]
 
@@ -67,6 +67,7 @@ class WorkerCollector(Collector):
         yield from self._if_known(names.LOSS, furthest_report(ranks).loss if fresh else None)
         rate = samples_per_second(ranks, now_seconds)
         yield from self._if_known(names.SAMPLES_PER_SECOND, rate)
+        yield from self._if_known(names.MFU_RATIO, mfu(ranks, now_seconds))
 
     def _worker_info(self) -> Family:
         """Without the label compile_mode while that is unknown."""

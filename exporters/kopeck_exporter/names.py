@@ -98,6 +98,15 @@ SAMPLES_PER_SECOND = Metric(
     help="Samples per second over recent steps, summed over the worker's ranks. "
     "Absent when a rank's rate is unknown or its reports have stopped.",
 )
+MFU_RATIO = Metric(
+    name="kopeck_mfu_ratio",
+    type="gauge",
+    labels=WORKER_LABELS,
+    exported_by="worker",
+    help="Model FLOPs utilization over recent steps, 0-1, the mean over the worker's ranks: what "
+    "the model needs (forward counted once, times 3; attention as non-causal; no recomputation) / "
+    "the dense bf16 peak of the GPU. Absent where the peak is unknown, and in fp32.",
+)
 PHASE_SECONDS_TOTAL = Metric(
     name="kopeck_phase_seconds_total",
     type="counter",

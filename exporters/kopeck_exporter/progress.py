@@ -7,6 +7,7 @@ from kopeck_exporter.worker import (
     RankState,
     Worker,
     furthest_report,
+    mfu,
     samples_per_second,
 )
 
@@ -58,6 +59,7 @@ def _of_worker(ranks: list[RankState], now_seconds: float) -> dict[str, Any]:
     totals = [rank.totals for rank in ranks]
     return {
         "samplesPerSecond": samples_per_second(ranks, now_seconds),
+        "mfu": mfu(ranks, now_seconds),
         "compileSeconds": largest(each.compile_seconds for each in totals),
         "graphBreaks": total(each.graph_breaks for each in totals),
         "recompiles": total(each.recompiles for each in totals),

@@ -34,6 +34,7 @@ class Report:
     loss: float | None
     step_seconds: float | None
     samples_per_second: float | None
+    mfu: float | None
     compile_mode: str | None
     checkpoint_step: int | None
 
@@ -54,6 +55,7 @@ def read_report(data: bytes) -> Report:
         loss=_loss(message),
         step_seconds=_number_if_known(message, "step_seconds"),
         samples_per_second=_number_if_known(message, "samples_per_second"),
+        mfu=_number_if_known(message, "mfu"),
         compile_mode=_word_if_known(message, "compile_mode"),
         checkpoint_step=_whole_if_known(message, "checkpoint_step"),
     )

@@ -83,6 +83,12 @@ def samples_per_second(ranks: list[RankState], now_seconds: float) -> float | No
     )
 
 
+def mfu(ranks: list[RankState], now_seconds: float) -> float | None:
+    """Mean over `ranks`; None if it is unknown of one, or one has stopped reporting."""
+    summed = total(rank.report.mfu if rank.is_fresh(now_seconds) else None for rank in ranks)
+    return None if summed is None else summed / len(ranks)
+
+
 def _is_outdated(report: Report, connection: int, last: RankState) -> bool:
     """A process sends in order, so only what an older connection still held comes late.
 

@@ -61,5 +61,17 @@ class Figures:
     graph_breaks: int | None = None
     recompiles: int | None = None
     """After warm-up."""
+    flops_per_sample: float | None = None
+    """That training needs, without recomputation."""
+    peak_flops: float | None = None
+    """Of this process's device, per second."""
     histogram: StepHistogram = field(default_factory=StepHistogram)
     rate: RecentRate = field(default_factory=RecentRate)
+
+    @property
+    def mfu(self) -> float | None:
+        """Model FLOPs utilisation over the last steps, 0–1."""
+        rate = self.rate.samples_per_second()
+        if rate is None or self.flops_per_sample is None or self.peak_flops is None:
+            return None
+        return rate * self.flops_per_sample / self.peak_flops

@@ -106,6 +106,7 @@ class Reporter:
             "loss": figures.loss if _is_finite(figures.loss) else None,
             "step_seconds": figures.step_seconds,
             "samples_per_second": figures.rate.samples_per_second(),
+            "mfu": figures.mfu,
             "step_bucket_counts": figures.histogram.counts,
             "step_seconds_sum": figures.histogram.sum_seconds,
             "phase_seconds": phase_seconds,

@@ -25,6 +25,7 @@ def termination_message(
         "checkpointStep": _largest(reports, "checkpoint_step"),
         "checkpointRequest": _any(reports, "checkpoint_request"),
         "samplesPerSecond": _sum(reports, "samples_per_second"),
+        "mfu": _mean(reports, "mfu"),
         "compileMode": _any(reports, "compile_mode"),
         "compileSeconds": _largest(reports, "compile_seconds"),
         "graphBreaks": _sum(reports, "graph_breaks"),
@@ -67,6 +68,11 @@ def _largest(reports: Sequence[Report], name: str) -> Any:
 def _sum(reports: Sequence[Report], name: str) -> Any:
     values = _values(reports, name)
     return sum(values) if values else None
+
+
+def _mean(reports: Sequence[Report], name: str) -> Any:
+    values = _values(reports, name)
+    return sum(values) / len(values) if values else None
 
 
 def _any(reports: Sequence[Report], name: str) -> Any:

@@ -17,11 +17,13 @@ from kopeck_trainer.compile_watch import CompileWatch
 from kopeck_trainer.config import TrainConfig, TrainingConfig
 from kopeck_trainer.environment import RankEnvironment
 from kopeck_trainer.errors import RendezvousError
+from kopeck_trainer.flops import flops_per_sample
 from kopeck_trainer.hang_watch import TIMEOUTS_PER_DEADLINE, HangWatch
 from kopeck_trainer.loop import Loop
 from kopeck_trainer.meeting import meet
 from kopeck_trainer.optimizer_step import OptimizerStep, prefer_fused
 from kopeck_trainer.parallelize import parallelize
+from kopeck_trainer.peak_flops import peak_flops
 from kopeck_trainer.progress import Progress
 from kopeck_trainer.reporter import Reporter
 from kopeck_trainer.schedule import accumulation_steps, samples_to_train
@@ -105,6 +107,9 @@ def train(
         progress=progress,
     )
     reporter.update(compile_mode=training.compile_mode)
+    if device.type == "cuda":
+        peak = peak_flops(torch.cuda.get_device_name(device), training.precision)
+        reporter.update(peak_flops=peak, flops_per_sample=flops_per_sample(task) if peak else None)
     if training.compile_mode != "off":
         progress.say("compiling the blocks during the first step")
     stop.listen()

@@ -64,6 +64,9 @@ class TrainingStatus(Spec):
     samples: int | None = Field(None, ge=0, description="Samples that are kept: step × batch.")
     samples_per_second: float | None = Field(None, description="Of the whole job.")
     loss: float | None = Field(None, description="Mean of the last step.")
+    mfu: float | None = Field(
+        None, description="Model FLOPs utilisation, 0-1, where the GPU's peak is known."
+    )
     checkpoint_step: int | None = Field(None, ge=0, description="The last complete checkpoint.")
     compile_mode: str | None = Field(None, description="That is in use.")
     compile_seconds: float | None = Field(None, description="Of the slowest rank, this attempt.")

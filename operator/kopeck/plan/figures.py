@@ -80,6 +80,7 @@ def _reported(report: Mapping[str, Any]) -> dict[str, Any]:
         "samples": report.get("samples"),
         "loss": report.get("loss"),
         "checkpoint_step": report.get("checkpointStep"),
+        "mfu": report.get("mfu"),
         "compile_mode": report.get("compileMode"),
         "compile_seconds": report.get("compileSeconds"),
         "graph_breaks": report.get("graphBreaks"),

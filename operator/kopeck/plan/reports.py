@@ -44,6 +44,7 @@ class _Report(_Reported):
     loss: _Number = None
     checkpoint_step: _Count = None
     samples_per_second: _Number = None
+    mfu: _Number = None
     compile_mode: _Text = None
     compile_seconds: _Number = None
     graph_breaks: _Count = None

@@ -40,6 +40,7 @@ def a_message(**facts: Any) -> dict[str, Any]:
         "loss": 2.5,
         "step_seconds": 0.41,
         "samples_per_second": 19.5,
+        "mfu": 0.5,
         "step_bucket_counts": steps_of(0.41),
         "step_seconds_sum": 0.41,
         "phase_seconds": dict.fromkeys(PHASES, 1.0),

@@ -128,6 +128,7 @@ def test_the_histogram_counts_each_step_once_and_ends_at_infinity(scraped: Scrap
         ("graph_breaks", names.GRAPH_BREAKS_TOTAL),
         ("recompiles", names.RECOMPILES_TOTAL),
         ("samples_per_second", names.SAMPLES_PER_SECOND),
+        ("mfu", names.MFU_RATIO),
     ],
 )
 def test_what_no_rank_knows_is_absent(field: str, metric: names.Metric, scraped: Scraped) -> None:
@@ -144,6 +145,7 @@ def test_what_no_rank_knows_is_absent(field: str, metric: names.Metric, scraped:
         ("graph_breaks", names.GRAPH_BREAKS_TOTAL),
         ("recompiles", names.RECOMPILES_TOTAL),
         ("samples_per_second", names.SAMPLES_PER_SECOND),
+        ("mfu", names.MFU_RATIO),
     ],
 )
 def test_a_sum_to_which_one_rank_adds_nothing_known_is_absent(

@@ -36,6 +36,7 @@ def test_two_ranks_become_one_worker() -> None:
         "step": 12,
         "samples": 384,
         "samplesPerSecond": 39.0,
+        "mfu": 0.5,
         "loss": 1.5,
         "checkpointStep": 10,
         "compileMode": "default",

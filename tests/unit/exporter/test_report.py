@@ -20,7 +20,7 @@ WHOLE_IF_KNOWN = [
     "checkpoint_step",
 ]
 NUMBERS = ["time", "step_seconds_sum"]
-NUMBERS_IF_KNOWN = ["step_seconds", "samples_per_second", "compile_seconds"]
+NUMBERS_IF_KNOWN = ["step_seconds", "samples_per_second", "mfu", "compile_seconds"]
 REQUIRED = [*WHOLE, *NUMBERS, "v", "step_bucket_counts", "phase_seconds"]
 OPTIONAL = [*WHOLE_IF_KNOWN, *NUMBERS_IF_KNOWN, "loss", "compile_mode"]
 NOT_NUMBERS = ["3", True, [1], {"a": 1}, -1, float("nan"), float("inf"), 10**400]

@@ -1,5 +1,5 @@
 from kopeck_exporter.names import STEP_SECONDS_BUCKETS
-from kopeck_trainer.figures import RecentRate, StepHistogram
+from kopeck_trainer.figures import Figures, RecentRate, StepHistogram
 
 
 def test_a_step_counts_in_the_first_bucket_that_holds_it() -> None:
@@ -20,3 +20,12 @@ def test_the_rate_leaves_out_the_first_step_and_forgets_old_ones() -> None:
     for step in range(100):
         rate.add(102.0 + step * 2, 24 + step * 8)
     assert rate.samples_per_second() == 4
+
+
+def test_utilisation_is_what_the_model_needs_over_what_the_device_can_do() -> None:
+    figures = Figures(flops_per_sample=3e12, peak_flops=100e12)
+    assert figures.mfu is None
+    figures.rate.add(100.0, 0)
+    figures.rate.add(101.0, 10)
+    assert figures.mfu == 0.3
+    assert Figures(rate=figures.rate, flops_per_sample=3e12).mfu is None

@@ -8,8 +8,14 @@ from kopeck_trainer.termination import termination_message, write_termination_me
 def test_figures_are_put_together_from_all_local_ranks() -> None:
     failure = RankEnd(rank=3, local_rank=1, exit_code=137, signal_name="SIGKILL")
     reports = [
-        {"step": 12, "job_samples": 384, "samples_per_second": 20.0, "graph_breaks": 0},
-        {"step": 11, "job_samples": 352, "samples_per_second": 19.0, "graph_breaks": 1},
+        {"step": 12, "job_samples": 384, "samples_per_second": 20.0, "mfu": 0.5, "graph_breaks": 0},
+        {
+            "step": 11,
+            "job_samples": 352,
+            "samples_per_second": 19.0,
+            "mfu": 0.25,
+            "graph_breaks": 1,
+        },
         {},
     ]
     assert termination_message("failed", "rank 3 was ended by SIGKILL", failure, reports) == {
@@ -18,6 +24,7 @@ def test_figures_are_put_together_from_all_local_ranks() -> None:
         "step": 12,
         "samples": 384,
         "samplesPerSecond": 39.0,
+        "mfu": 0.375,
         "graphBreaks": 1,
         "firstFailure": {"rank": 3, "exitCode": 137, "signal": "SIGKILL"},
         "message": "rank 3 was ended by SIGKILL",
