@@ -14,11 +14,19 @@ class LoopReports:
     reporter: Reporter
     steps: int = 0
     samples: int = 0
+    has_stepped: bool = False
+    """In this process: its start-up is over."""
     ended_at_seconds: float = field(default_factory=monotonic)
+
+    def resumed(self, steps: int) -> None:
+        """Where the loop begins. Each of those steps is taken for as large as the next one."""
+        self.steps = steps
 
     def step(self, *, samples: int, loss: float | None) -> None:
         now = monotonic()
-        if self.steps == 0:
+        if not self.has_stepped:
+            self.has_stepped = True
+            self.samples = self.steps * samples
             self.reporter.clock.switch("compute")
         self.steps += 1
         self.samples += samples

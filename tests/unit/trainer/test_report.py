@@ -66,3 +66,16 @@ print(after["data_wait"], sum(after.values()) - before - (time.monotonic() - sta
     waited, difference = map(float, run(program, KOPECK_RUN_DIR=str(tmp_path)).stdout.split())
     assert waited >= 0.2
     assert abs(difference) < 0.05
+
+
+def test_a_loop_that_resumed_counts_the_steps_before(tmp_path: Path) -> None:
+    program = """
+from kopeck_trainer import report
+from kopeck_trainer.loop_reports import loop_reports
+loop_reports().resumed(10)
+report.step(samples=4)
+report.step(samples=2)
+"""
+    run(program, KOPECK_RUN_DIR=str(tmp_path))
+    told = last_report(tmp_path, local_rank=0)
+    assert (told["step"], told["job_samples"], told["samples"]) == (12, 46, 6)
