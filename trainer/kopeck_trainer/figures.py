@@ -53,6 +53,10 @@ class Figures:
     job_samples: int | None = None
     """Of the whole job, as of `step`."""
     loss: float | None = None
+    nonfinite_losses: int = 0
+    """Steps of this process whose loss was NaN or infinite."""
+    loss_spikes: int = 0
+    """Steps whose loss was far above those before."""
     step_seconds: float | None = None
     checkpoint_step: int | None = None
     checkpoint_request: str | None = None

@@ -1,6 +1,6 @@
 """The training loop of a rank."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from time import monotonic
 
 from kopeck_trainer.batches import Batches
@@ -9,6 +9,7 @@ from kopeck_trainer.checkpointing import Checkpoints
 from kopeck_trainer.compile_watch import CompileWatch
 from kopeck_trainer.config import TrainingConfig
 from kopeck_trainer.hang_watch import HangWatch
+from kopeck_trainer.loss_watch import LossWatch
 from kopeck_trainer.optimizer_step import OptimizerStep, Totals
 from kopeck_trainer.progress import Progress, StepLine
 from kopeck_trainer.reporter import Reporter
@@ -31,6 +32,7 @@ class Loop:
     wishes: Wishes
     reporter: Reporter
     progress: Progress
+    losses: LossWatch = field(default_factory=LossWatch)
 
     def run(self) -> bool:
         """True once training is complete, False if it stopped at the end of a step."""
@@ -74,6 +76,11 @@ class Loop:
             loss=totals.loss,
         )
         self.progress.step(self._line(totals, phase))
+        if wrong := self.losses.seen(totals.loss):
+            self.progress.say(f"step {self.position.step}: {wrong}")
+            self.reporter.update(
+                nonfinite_losses=self.losses.nonfinite, loss_spikes=self.losses.spikes
+            )
 
     def _line(self, totals: Totals, phase: str) -> StepLine:
         left = self.last_sample - self.position.samples

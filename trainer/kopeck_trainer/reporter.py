@@ -104,6 +104,8 @@ class Reporter:
             "samples": figures.samples,
             "job_samples": figures.job_samples,
             "loss": figures.loss if _is_finite(figures.loss) else None,
+            "nonfinite_losses": figures.nonfinite_losses or None,
+            "loss_spikes": figures.loss_spikes or None,
             "step_seconds": figures.step_seconds,
             "samples_per_second": figures.rate.samples_per_second(),
             "mfu": figures.mfu,

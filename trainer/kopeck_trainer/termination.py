@@ -22,6 +22,8 @@ def termination_message(
         "step": _largest(reports, "step"),
         "samples": _largest(reports, "job_samples"),
         "loss": _any(reports, "loss"),
+        "nonfiniteLosses": _largest(reports, "nonfinite_losses"),
+        "lossSpikes": _largest(reports, "loss_spikes"),
         "checkpointStep": _largest(reports, "checkpoint_step"),
         "checkpointRequest": _any(reports, "checkpoint_request"),
         "samplesPerSecond": _sum(reports, "samples_per_second"),

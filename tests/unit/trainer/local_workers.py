@@ -13,7 +13,7 @@ from typing import Any
 from tests.waiting import eventually
 
 BUILDERS = Path(__file__).parent / "builders"
-END_SECONDS = 120  # torch may have to compile, on two busy cores
+END_SECONDS = 300  # torch may have to compile, on two busy cores
 
 
 @dataclass

@@ -106,4 +106,15 @@ def build_hanging(config: TrainConfig) -> TrainingTask:
     return replace(build(config), loss=hang)
 
 
+def build_diverging(config: TrainConfig) -> TrainingTask:
+    """Its loss is NaN from the third step on."""
+    calls = itertools.count(1)
+
+    def diverge(output: Tensor, batch: tuple[Tensor, Tensor]) -> tuple[Tensor, int]:
+        loss, count = squared_error(output, batch)
+        return (loss if next(calls) < 3 else loss * float("nan")), count
+
+    return replace(build(config), loss=diverge)
+
+
 not_a_function = 3
