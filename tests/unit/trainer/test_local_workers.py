@@ -6,7 +6,8 @@ import signal
 from pathlib import Path
 
 from kopeck_trainer.exit_codes import CHECKPOINTED, CONFIGURATION, PEER_LOST
-from tests.unit.trainer.local_workers import LocalJob
+from tests.unit.trainer.local_workers import END_SECONDS, LocalJob
+from tests.waiting import eventually
 
 ENDLESS = 1_000_000
 
@@ -63,6 +64,19 @@ def test_a_killed_rank_is_named_and_the_next_attempt_goes_on_from_the_last_good_
     assert f"resumed after step {good_step}, {good_step * 8} samples" in job.workers[0].output
     assert f"{newest} is skipped" in job.workers[0].output
     assert job.workers[0].termination()["samples"] == (good_step + 2) * 8
+
+
+def test_a_worker_imports_torch_and_builds_while_it_waits_for_worker_0(job: LocalJob) -> None:
+    first, second = job.start(job.config(entrypoint="toy:build_aloud"), workers=2)
+    first.process.send_signal(signal.SIGSTOP)  # before it has started its rank
+
+    def is_built() -> None:
+        assert "the task is built" in second.output
+
+    eventually(is_built, seconds=END_SECONDS)
+    assert "the task is built" not in first.output
+    first.process.send_signal(signal.SIGCONT)
+    assert [first.exit_code(), second.exit_code()] == [0, 0], first.output
 
 
 def test_a_stop_of_one_worker_saves_the_same_step_on_all_and_a_resize_goes_on_from_it(
