@@ -43,6 +43,7 @@ def _of_job(ranks: list[RankState]) -> dict[str, Any]:
     furthest = furthest_report(ranks)
     reports = [rank.report for rank in ranks]
     samples = [each.job_samples for each in reports if each.job_samples is not None]
+    mismatches = (each.numerics_mismatch for each in reports if each.numerics_mismatch)
     checkpoints = [each.checkpoint_step for each in reports if each.checkpoint_step is not None]
     return {
         "step": furthest.step,
@@ -50,6 +51,7 @@ def _of_job(ranks: list[RankState]) -> dict[str, Any]:
         "loss": furthest.loss,
         "checkpointStep": max(checkpoints, default=None),
         "compileMode": furthest.compile_mode,
+        "numericsMismatch": next(mismatches, None),
         "reportedAt": max(each.time_unix_seconds for each in reports),
     }
 

@@ -10,6 +10,7 @@ from kopeck_exporter.names import PHASES, STEP_SECONDS_BUCKETS
 from kopeck_exporter.totals import Totals
 
 VERSION = 1
+LONGEST_TEXT = 1000
 LARGEST_WHOLE = 2**53  # JSON readers and Prometheus count exactly up to here
 
 
@@ -36,6 +37,8 @@ class Report:
     samples_per_second: float | None
     mfu: float | None
     compile_mode: str | None
+    numerics_mismatch: str | None
+    """A sentence: how a compile mode differs from eager, so that it is not used."""
     checkpoint_step: int | None
 
 
@@ -57,6 +60,7 @@ def read_report(data: bytes) -> Report:
         samples_per_second=_number_if_known(message, "samples_per_second"),
         mfu=_number_if_known(message, "mfu"),
         compile_mode=_word_if_known(message, "compile_mode"),
+        numerics_mismatch=_text_if_known(message, "numerics_mismatch"),
         checkpoint_step=_whole_if_known(message, "checkpoint_step"),
     )
 
@@ -134,6 +138,13 @@ def _word_if_known(message: dict[str, Any], name: str) -> str | None:
         return None
     if not isinstance(value, str) or not re.fullmatch("[a-z0-9_-]{1,32}", value):
         raise MalformedReportError(f"{name} is no word of lower-case letters, digits, - and _")
+    return value
+
+
+def _text_if_known(message: dict[str, Any], name: str) -> str | None:
+    value = message.get(name)
+    if value is not None and (not isinstance(value, str) or len(value) > LONGEST_TEXT):
+        raise MalformedReportError(f"{name} is no text of at most {LONGEST_TEXT} characters")
     return value
 
 

@@ -1,7 +1,7 @@
 """The micro-batches of one step, read in the order of the permutation."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
@@ -9,6 +9,7 @@ from torch import Tensor
 from torch.utils._pytree import tree_map_only
 from torch.utils.data import default_collate
 
+from kopeck_trainer.padding import Padding
 from kopeck_trainer.permutation import sample_id
 from kopeck_trainer.phases import PhaseClock
 from kopeck_trainer.schedule import micro_batch_positions
@@ -27,7 +28,13 @@ class Batches:
     rank: int
     ranks: int
     device: torch.device
+    padding: Padding | None
+    """None: samples stay as they are."""
+    used_samples: int
+    """Of each epoch."""
     clock: PhaseClock
+    seen_ahead: dict[range, list[Any]] = field(default_factory=dict)
+    """Samples that were looked at before their step, so that none is read twice."""
 
     def of_step(self, consumed: int) -> Iterator[Any]:
         """The micro-batches of the step that begins after `consumed` samples of the job."""
@@ -36,16 +43,35 @@ class Batches:
                 batch = self._read(self._positions(consumed, index))
             yield batch
 
+    def first_of_length(self, consumed: int, length: int | None) -> Any:
+        """The first micro-batch after `consumed` samples, padded or cut to `length`."""
+        positions = self._positions(consumed, 0)
+        if positions not in self.seen_ahead:
+            self.seen_ahead[positions] = self._samples(positions)
+        samples = self.seen_ahead[positions]
+        if self.padding and length:
+            samples = self.padding.resized(samples, length)
+        elif self.padding:
+            samples = self.padding.pad(samples)
+        return self._collated(samples)
+
     def _positions(self, consumed: int, index: int) -> range:
         return micro_batch_positions(
             consumed, self.micro_batch, index=index, rank=self.rank, ranks=self.ranks
         )
 
     def _read(self, positions: range) -> Any:
+        samples = self.seen_ahead.pop(positions, None) or self._samples(positions)
+        return self._collated(self.padding.pad(samples) if self.padding else samples)
+
+    def _samples(self, positions: range) -> list[Any]:
         dataset = self.task.dataset
-        ids = [sample_id(position, len(dataset), self.seed) for position in positions]
+        length, used = len(dataset), self.used_samples
+        return [dataset[sample_id(each, length, self.seed, used=used)] for each in positions]
+
+    def _collated(self, samples: list[Any]) -> Any:
         collate = self.task.collate or default_collate
-        batch = collate([dataset[each] for each in ids])
+        batch = collate(samples)
         return tree_map_only(Tensor, self._to_device, batch)
 
     def _to_device(self, tensor: Tensor) -> Tensor:

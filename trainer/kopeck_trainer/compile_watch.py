@@ -21,6 +21,8 @@ class CompileWatch:
     def __init__(self, clock: PhaseClock) -> None:
         self._clock = clock
         self.compilations = 0
+        self.events = 0
+        """Compilations, and what else takes a step's time: autotuning, recording CUDA graphs."""
         self._warm_compilations: int | None = None
         on_compile_start(self._started)
         on_compile_end(self._ended)
@@ -46,6 +48,7 @@ class CompileWatch:
 
     def _started(self, args: CallbackArgs) -> None:
         self._clock.enter("compile")
+        self.events += 1
         if args.callback_trigger is CallbackTrigger.DYNAMO:
             self.compilations += 1
 

@@ -3,13 +3,39 @@
 import json
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from kopeck_trainer.errors import ConfigurationError
 from kopeck_trainer.section import Section
 
 Precision = Literal["bf16", "fp32"]
-CompileMode = Literal["default", "off"]
+CompileMode = Literal[
+    "off", "default", "max-autotune-no-cudagraphs", "reduce-overhead", "max-autotune"
+]
+OnRecompile = Literal["eager", "fail", "allow"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class CompileConfig:
+    """How the blocks are compiled."""
+
+    mode: CompileMode | Literal["auto"] = "auto"
+    on_recompile: OnRecompile = "eager"
+    """After warm-up."""
+    fails_on_graph_break: bool = False
+    cache: Path | None = None
+    """A folder that attempts share; None: each attempt compiles anew."""
+    numerics_check: bool = True
+
+
+@dataclass(frozen=True, kw_only=True)
+class DataConfig:
+    """How batches keep the few shapes that are compiled."""
+
+    pad_to: tuple[int, ...] = ()
+    """Lengths, ascending; empty: samples stay as they are."""
+    drop_last: bool = False
+    """Leave out what fills no global batch at the end of an epoch."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,7 +64,8 @@ class TrainingConfig:
     precision: Precision = "bf16"
     seed: int = 0
     max_grad_norm: float | None = None
-    compile_mode: CompileMode = "default"
+    compile: CompileConfig = CompileConfig()
+    data: DataConfig = DataConfig()
     checkpoint: CheckpointConfig | None = None
 
 
@@ -101,6 +128,7 @@ def _refuse_ambiguous_program(config: TrainConfig) -> None:
 
 def _training(section: Section) -> TrainingConfig:
     compile_section = section.section("compile")
+    data = section.section("data")
     checkpoint = section.section("checkpoint")
     training = TrainingConfig(
         global_batch_size=section.required("globalBatchSize", section.count("globalBatchSize")),
@@ -110,7 +138,8 @@ def _training(section: Section) -> TrainingConfig:
         precision=section.word("precision", ("bf16", "fp32"), default="bf16"),
         seed=section.integer("seed") or 0,
         max_grad_norm=section.positive("maxGradNorm"),
-        compile_mode=_compile_mode(compile_section) if compile_section else "default",
+        compile=_compile(compile_section) if compile_section else CompileConfig(),
+        data=_data(data) if data else DataConfig(),
         checkpoint=_checkpoint(checkpoint) if checkpoint else None,
     )
     section.refuse_unknown()
@@ -123,11 +152,27 @@ def _training(section: Section) -> TrainingConfig:
     return training
 
 
-def _compile_mode(section: Section) -> CompileMode:
-    modes: tuple[CompileMode, ...] = ("default", "off")
-    mode = section.word("mode", modes, default="default")
+def _compile(section: Section) -> CompileConfig:
+    cache = section.text("cache")
+    breaks: tuple[Literal["allow", "fail"], ...] = ("allow", "fail")
+    config = CompileConfig(
+        mode=section.word("mode", ("auto", *get_args(CompileMode)), default="auto"),
+        on_recompile=section.word("onRecompile", get_args(OnRecompile), default="eager"),
+        fails_on_graph_break=section.word("onGraphBreak", breaks, default="allow") == "fail",
+        cache=Path(cache) if cache else None,
+        numerics_check=section.flag("numericsCheck", default=True),
+    )
     section.refuse_unknown()
-    return mode
+    return config
+
+
+def _data(section: Section) -> DataConfig:
+    config = DataConfig(
+        pad_to=tuple(sorted(section.counts("padTo"))),
+        drop_last=section.flag("dropLast", default=False),
+    )
+    section.refuse_unknown()
+    return config
 
 
 def _checkpoint(section: Section) -> CheckpointConfig:

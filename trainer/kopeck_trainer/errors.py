@@ -4,6 +4,7 @@ TrainerError              1
 ├── ConfigurationError   78   a field of the TrainingJob is wrong; another attempt is too
 ├── RendezvousError     180   the workers did not find each other in time
 ├── PeerLostError            181   another rank went away; the cause is in its worker
+├── ModeFailedError         183   a compile mode on trial failed; the next attempt leaves it out
 ├── CheckpointError      1   a checkpoint could not be written
 └── AttemptReplacedError       1   a newer attempt of this job owns the checkpoints
 """
@@ -34,6 +35,10 @@ class RendezvousError(TrainerError):
 
 class PeerLostError(TrainerError):
     exit_code = exit_codes.PEER_LOST
+
+
+class ModeFailedError(TrainerError):
+    exit_code = exit_codes.MODE_FAILED
 
 
 class CheckpointError(TrainerError):

@@ -10,6 +10,7 @@ ExitClass = Literal[
     "hang",
     "rendezvous",
     "configuration",
+    "compile-mode",
 ]
 
 COMPLETED: Final = 0
@@ -21,6 +22,8 @@ CHECKPOINTED: Final = 143
 RENDEZVOUS: Final = 180
 PEER_LOST: Final = 181
 HANG: Final = 182
+MODE_FAILED: Final = 183
+"""A compile mode on trial failed, and that is remembered."""
 
 _CLASS_BY_CODE: Final[dict[int, ExitClass]] = {
     COMPLETED: "completed",
@@ -29,6 +32,7 @@ _CLASS_BY_CODE: Final[dict[int, ExitClass]] = {
     RENDEZVOUS: "rendezvous",
     PEER_LOST: "peer-lost",
     HANG: "hang",
+    MODE_FAILED: "compile-mode",
 }
 
 

@@ -62,6 +62,8 @@ class Figures:
     checkpoint_request: str | None = None
     """The last one that a checkpoint has answered."""
     compile_mode: str | None = None
+    compile_decision: str | None = None
+    """Why, where `auto` chose it."""
     graph_breaks: int | None = None
     recompiles: int | None = None
     """After warm-up."""
@@ -69,6 +71,10 @@ class Figures:
     """That training needs, without recomputation."""
     peak_flops: float | None = None
     """Of this process's device, per second."""
+    eager_fallbacks: int | None = None
+    """Calls of compiled blocks that ran eagerly, after warm-up."""
+    numerics_mismatch: str | None = None
+    """How a compile mode differs from eager, so that it is not used."""
     histogram: StepHistogram = field(default_factory=StepHistogram)
     rate: RecentRate = field(default_factory=RecentRate)
 

@@ -10,6 +10,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from kopeck_trainer import exit_codes
+from kopeck_trainer.compilation.archive import CacheArchive, archive_file
+from kopeck_trainer.compilation.archiving import archiving
 from kopeck_trainer.config import TrainConfig, read_config
 from kopeck_trainer.cpus import usable_cpus
 from kopeck_trainer.environment import PodEnvironment, pod_environment, variables_of_rank
@@ -70,12 +72,17 @@ def _launch(pod: PodEnvironment) -> Ending:
     try:
         config = read_config(pod.config_path)
         _refuse_impossible_schedule(config, pod.world_size)
-        ranks = _start(pod, config, _master_address(pod, config), run_directory)
-        ends = supervise(
-            ranks,
-            grace_seconds=max(0.0, pod.grace_seconds - GRACE_MARGIN_SECONDS),
-            on_stop=lambda: _say("stopping: the ranks finish their step and save a checkpoint"),
-        )
+        environ = environment_of_ranks(os.environ, pod.processes)
+        archive = _compile_cache(config, environ)
+        if archive:
+            archive.unpack()
+        ranks = _start(pod, config, environ, _master_address(pod, config), run_directory)
+        with archiving(archive if pod.worker == 0 else None, run_directory, pod.processes):
+            ends = supervise(
+                ranks,
+                grace_seconds=max(0.0, pod.grace_seconds - GRACE_MARGIN_SECONDS),
+                on_stop=lambda: _say("stopping: the ranks finish their step and save a checkpoint"),
+            )
         return _ending(ends, run_directory)
     except TrainerError as error:
         return Ending(
@@ -115,15 +122,26 @@ def _pause_unless_stopped(seconds: float) -> None:
         raise StoppedError("stopped by SIGTERM while waiting for worker 0")
 
 
+def _compile_cache(config: TrainConfig, environ: Mapping[str, str]) -> CacheArchive | None:
+    folder = config.training.compile.cache if config.training else None
+    if folder is None:
+        return None
+    directory = Path(environ["TORCHINDUCTOR_CACHE_DIR"])
+    return CacheArchive(file=archive_file(folder, config), directory=directory, say=_say)
+
+
 def _start(
-    pod: PodEnvironment, config: TrainConfig, master_address: str, run_directory: Path
+    pod: PodEnvironment,
+    config: TrainConfig,
+    environ: Mapping[str, str],
+    master_address: str,
+    run_directory: Path,
 ) -> Ranks:
     variables = [
         variables_of_rank(pod, local_rank, master_address, run_directory)
         for local_rank in range(pod.processes)
     ]
     program = _program(config)
-    environ = environment_of_ranks(os.environ, pod.processes)
     try:
         return start_ranks(program, environ, variables, first_rank=pod.first_rank)
     except OSError as error:

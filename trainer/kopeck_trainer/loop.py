@@ -6,7 +6,7 @@ from time import monotonic
 from kopeck_trainer.batches import Batches
 from kopeck_trainer.checkpoint.manifest import Position
 from kopeck_trainer.checkpointing import Checkpoints
-from kopeck_trainer.compile_watch import CompileWatch
+from kopeck_trainer.compilation.session import Compilation
 from kopeck_trainer.config import TrainingConfig
 from kopeck_trainer.hang_watch import HangWatch
 from kopeck_trainer.loss_watch import LossWatch
@@ -27,7 +27,7 @@ class Loop:
     step: OptimizerStep
     batches: Batches
     checkpoints: Checkpoints
-    watch: CompileWatch
+    compilation: Compilation
     hang_watch: HangWatch
     wishes: Wishes
     reporter: Reporter
@@ -37,6 +37,8 @@ class Loop:
     def run(self) -> bool:
         """True once training is complete, False if it stopped at the end of a step."""
         self.reporter.clock.switch("warmup")
+        if self.position.samples < self.last_sample:
+            self.compilation.begin(self._remaining_steps())
         while self.position.samples < self.last_sample:
             totals = self._step()
             if totals.stop:
@@ -48,16 +50,18 @@ class Loop:
 
     def _step(self) -> Totals:
         started_at = monotonic()
-        compilations = self.watch.compilations
         phase = self.reporter.clock.phase
         batches = self.batches.of_step(self.position.samples)
-        totals = self.step.run(batches, self.batches.per_step, self.wishes)
+        with self.compilation.step(self._remaining_steps() - 1):
+            totals = self.step.run(batches, self.batches.per_step, self.wishes)
         self._advance()
         self._tell(totals, phase, monotonic() - started_at)
-        self.watch.step_ended(compilations)
-        if self.watch.is_warm:
+        if self.compilation.watch.is_warm:
             self.reporter.clock.switch("compute")
         return totals
+
+    def _remaining_steps(self) -> int:
+        return -((self.position.samples - self.last_sample) // self.training.global_batch_size)
 
     def _advance(self) -> None:
         self.position = replace(
@@ -67,7 +71,8 @@ class Loop:
         )
 
     def _tell(self, totals: Totals, phase: str, seconds: float) -> None:
-        self.reporter.update(graph_breaks=self.watch.graph_breaks, recompiles=self.watch.recompiles)
+        watch = self.compilation.watch
+        self.reporter.update(graph_breaks=watch.graph_breaks, recompiles=watch.recompiles)
         self.reporter.step_ended(
             samples=self.batches.micro_batch * self.batches.per_step,
             step=self.position.step,
@@ -83,11 +88,10 @@ class Loop:
             )
 
     def _line(self, totals: Totals, phase: str) -> StepLine:
-        left = self.last_sample - self.position.samples
         own_rate = self.reporter.samples_per_second
         return StepLine(
             step=self.position.step,
-            last_step=self.position.step - (-left // self.training.global_batch_size),
+            last_step=self.position.step + self._remaining_steps(),
             loss=totals.loss,
             samples_per_second=None if own_rate is None else own_rate * self.batches.ranks,
             phase=phase,

@@ -1,5 +1,6 @@
 """One optimizer step: micro-batches, one reduction, one scaling of the gradients, one update."""
 
+import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
@@ -71,6 +72,16 @@ class OptimizerStep:
     def _wished(self, wishes: Wishes) -> tuple[Tensor, Tensor]:
         return self._number(wishes.stop.is_set), self._number(wishes.save.is_set)
 
+    def probe(self, batch: Any) -> tuple[float, float]:
+        """Mean loss and norm of its gradient, of one batch of each rank. Nothing is updated."""
+        sums = self._accumulate([batch], 1)
+        local = torch.stack([*sums, squared_norm(self._local_gradients())])
+        dist.all_reduce(local)
+        self.optimizer.zero_grad()
+        loss_sum, count, squares = local.tolist()
+        count = max(count, 1)
+        return loss_sum / count, math.sqrt(squares) * self.ranks / count
+
     def _number(self, value: float) -> Tensor:
         return torch.full((), value, dtype=torch.float64, device=self.device)
 
@@ -78,8 +89,7 @@ class OptimizerStep:
         """Sum of the squares of all gradients, as float64; each is sharded, so ranks add up."""
         if self.max_grad_norm is None:
             return self._number(0)
-        norms = torch.stack(torch._foreach_norm(gradients))  # noqa: SLF001  torch clips with it
-        return norms.double().square().sum()
+        return squared_norm(gradients)
 
     def _accumulate(self, batches: Iterable[Any], micro_batches: int) -> tuple[Tensor, Tensor]:
         """Sum and count of the losses, as float64. The gradients are reduced once, by the last."""
@@ -121,6 +131,12 @@ class OptimizerStep:
             return mean
         norm = squares.sqrt() * mean
         return mean * (self.max_grad_norm / (norm + CLIP_EPSILON)).clamp(max=1)
+
+
+def squared_norm(gradients: list[Tensor]) -> Tensor:
+    """Sum of the squares of all gradients, as float64."""
+    norms = torch.stack(torch._foreach_norm(gradients))  # noqa: SLF001  torch clips with it
+    return norms.double().square().sum()
 
 
 def prefer_fused(optimizer: Optimizer) -> None:

@@ -1,4 +1,4 @@
-"""From the user's plain model to one that trains compiled and sharded. The order matters."""
+"""From the user's plain model to one that trains sharded. The order matters."""
 
 from collections.abc import Sequence
 
@@ -19,8 +19,6 @@ def parallelize(
     """The model of `task` on all ranks of `mesh`, an FSDPModule with its first values."""
     model = with_parameters_on_meta(task.model)
     blocks = find_blocks(task, model)
-    if training.compile_mode != "off":
-        compile_blocks(blocks)
     policy = mixed_precision(training.precision)
     for block in blocks:
         if block is not model:
@@ -36,15 +34,6 @@ def find_blocks(task: TrainingTask, model: nn.Module) -> Sequence[nn.Module]:
         return task.blocks(model)
     lists = [module for module in model.modules() if _is_list_of_one_class(module)]
     return list(max(lists, key=_parameter_count).children()) if lists else [model]
-
-
-def compile_blocks(blocks: Sequence[nn.Module]) -> None:
-    """In place, so that state-dict keys stay clean and blocks of one class share one graph.
-
-    The hooks of FSDP stay outside the graphs. Shapes are static: the loader keeps them so.
-    """
-    for block in blocks:
-        block.compile(dynamic=False)
 
 
 def mixed_precision(precision: Precision) -> MixedPrecisionPolicy:

@@ -13,9 +13,12 @@ ROUNDS = 4
 _64_BITS = (1 << 64) - 1
 
 
-def sample_id(position: int, length: int, seed: int) -> int:
-    """The sample at a global `position`, which counts on through all epochs; 0 ≤ id < `length`."""
-    epoch, offset = divmod(position, length)
+def sample_id(position: int, length: int, seed: int, *, used: int | None = None) -> int:
+    """The sample at a global `position`, which counts on through all epochs; 0 ≤ id < `length`.
+
+    `used` samples are taken of each epoch, others of the next; None: all.
+    """
+    epoch, offset = divmod(position, used or length)
     return permute(offset, length, _round_keys(seed, epoch))
 
 

@@ -15,7 +15,7 @@ from typing import Any
 from kopeck_trainer.figures import Figures
 from kopeck_trainer.phases import PhaseClock
 from kopeck_trainer.report_socket import ReportSocket
-from kopeck_trainer.run_directory import report_file, write_json
+from kopeck_trainer.run_directory import report_file, warm_file, write_json
 
 HEARTBEAT_SECONDS = 2.0
 
@@ -42,6 +42,12 @@ class Reporter:
         """Report now, and at least every two seconds from now on."""
         if self._socket or self._file:
             threading.Thread(target=self._heartbeat, name="kopeck-report", daemon=True).start()
+
+    def is_warm(self) -> None:
+        """Tell the launcher that this rank has compiled what it needs."""
+        if self._file:
+            with suppress(OSError):  # the next attempt compiles anew
+                warm_file(self._file.parent, self._local_rank).touch()
 
     def close(self) -> None:
         """The last report."""
@@ -114,8 +120,11 @@ class Reporter:
             "phase_seconds": phase_seconds,
             "compile_mode": figures.compile_mode,
             "compile_seconds": phase_seconds["compile"] if figures.compile_mode else None,
+            "compile_decision": figures.compile_decision,
             "graph_breaks": figures.graph_breaks,
             "recompiles": figures.recompiles,
+            "eager_fallbacks": figures.eager_fallbacks,
+            "numerics_mismatch": figures.numerics_mismatch,
             "checkpoint_step": figures.checkpoint_step,
             "checkpoint_request": figures.checkpoint_request,
         }

@@ -23,6 +23,11 @@ def leave_reason(message: str) -> None:
         write_json(error_file(Path(directory), local_rank), {"message": message})
 
 
+def warm_file(run_directory: Path, local_rank: int) -> Path:
+    """Exists once the rank has compiled what it needs."""
+    return run_directory / f"rank-{local_rank}.warm"
+
+
 def write_json(path: Path, content: Mapping[str, Any]) -> None:
     """Replaced as a whole, so that a rank killed here leaves the one before."""
     temporary = path.with_suffix(".tmp")

@@ -36,6 +36,23 @@ def samples_to_train(training: TrainingConfig) -> int:
     return training.samples
 
 
+def used_samples(training: TrainingConfig, dataset_samples: int) -> int:
+    """Samples of the data that each epoch takes.
+
+    Raises ConfigurationError where dropping the rest drops all.
+    """
+    if not training.data.drop_last:
+        return dataset_samples
+    batches = dataset_samples // training.global_batch_size
+    if batches == 0:
+        raise ConfigurationError(
+            "spec.training.data.dropLast",
+            f"the data has {dataset_samples} samples, less than one global batch",
+            f"use a globalBatchSize of at most {dataset_samples}",
+        )
+    return batches * training.global_batch_size
+
+
 def micro_batch_positions(
     consumed: int, micro_batch: int, *, index: int, rank: int, ranks: int
 ) -> range:

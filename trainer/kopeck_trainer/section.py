@@ -60,6 +60,15 @@ class Section:
             raise self._refusal(name, value, "1 or more")
         return value
 
+    def counts(self, name: str) -> tuple[int, ...]:
+        """Whole numbers of at least 1."""
+        value = self._value(name)
+        if value is None:
+            return ()
+        if not isinstance(value, list) or not all(type(item) is int and item > 0 for item in value):
+            raise self._refusal(name, value, "a list of whole numbers of 1 or more")
+        return tuple(value)
+
     def flag(self, name: str, *, default: bool) -> bool:
         value = self._value(name)
         if value is None:

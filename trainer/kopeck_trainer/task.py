@@ -47,3 +47,8 @@ class TrainingTask:
 
     collate: Callable[[list[Any]], Any] | None = None
     """Makes a batch of samples. Default: `torch.utils.data.default_collate`."""
+
+    pad: Callable[[Any, int], Any] | None = None
+    """Makes one sample so long, for `data.padTo`; longer ones are cut, which happens only while
+    compiling. Default: along the first dimension of its tensors, the first padded with 0, others of
+    whole numbers with -100, which cross-entropy ignores."""

@@ -29,9 +29,12 @@ def termination_message(
         "samplesPerSecond": _sum(reports, "samples_per_second"),
         "mfu": _mean(reports, "mfu"),
         "compileMode": _any(reports, "compile_mode"),
+        "compileDecision": _any(reports, "compile_decision"),
         "compileSeconds": _largest(reports, "compile_seconds"),
         "graphBreaks": _sum(reports, "graph_breaks"),
         "recompiles": _sum(reports, "recompiles"),
+        "eagerFallbacks": _sum(reports, "eager_fallbacks"),
+        "numericsMismatch": _any(reports, "numerics_mismatch"),
         "firstFailure": _failure(failure) if failure else None,
         "message": message,
     }

@@ -13,7 +13,7 @@ from kopeck_trainer.batches import Batches
 from kopeck_trainer.builder import build_task
 from kopeck_trainer.checkpoint.state import TrainedState
 from kopeck_trainer.checkpointing import Checkpoints
-from kopeck_trainer.compile_watch import CompileWatch
+from kopeck_trainer.compilation.set_up import set_up_compilation
 from kopeck_trainer.config import TrainConfig, TrainingConfig
 from kopeck_trainer.environment import RankEnvironment
 from kopeck_trainer.errors import RendezvousError
@@ -22,11 +22,12 @@ from kopeck_trainer.hang_watch import TIMEOUTS_PER_DEADLINE, HangWatch
 from kopeck_trainer.loop import Loop
 from kopeck_trainer.meeting import meet
 from kopeck_trainer.optimizer_step import OptimizerStep, prefer_fused
+from kopeck_trainer.padding import Padding, resized
 from kopeck_trainer.parallelize import parallelize
 from kopeck_trainer.peak_flops import peak_flops
 from kopeck_trainer.progress import Progress
 from kopeck_trainer.reporter import Reporter
-from kopeck_trainer.schedule import accumulation_steps, samples_to_train
+from kopeck_trainer.schedule import accumulation_steps, samples_to_train, used_samples
 from kopeck_trainer.seeds import derived_seed
 from kopeck_trainer.stop_request import StopRequest
 from kopeck_trainer.task import TrainingTask
@@ -76,42 +77,46 @@ def train(
     torch.manual_seed(derived_seed(training.seed, "rank", str(rank.rank), str(position.step)))
 
     hang_watch = HangWatch(rank, store, reporter.clock)
+    step = OptimizerStep(
+        task=task,
+        model=model,
+        optimizer=optimizer,
+        max_grad_norm=training.max_grad_norm,
+        ranks=rank.world_size,
+        device=device,
+        before_update=checkpoints.before_update,
+    )
+    lengths = training.data.pad_to
+    batches = Batches(
+        task=task,
+        seed=training.seed,
+        micro_batch=training.micro_batch_size,
+        per_step=per_step,
+        rank=rank.rank,
+        ranks=rank.world_size,
+        device=device,
+        padding=Padding(lengths=lengths, resize=task.pad or resized) if lengths else None,
+        used_samples=used_samples(training, len(task.dataset)),
+        clock=reporter.clock,
+    )
     loop = Loop(
         training=training,
         last_sample=last_sample,
         position=position,
-        step=OptimizerStep(
-            task=task,
-            model=model,
-            optimizer=optimizer,
-            max_grad_norm=training.max_grad_norm,
-            ranks=rank.world_size,
-            device=device,
-            before_update=checkpoints.before_update,
-        ),
-        batches=Batches(
-            task=task,
-            seed=training.seed,
-            micro_batch=training.micro_batch_size,
-            per_step=per_step,
-            rank=rank.rank,
-            ranks=rank.world_size,
-            device=device,
-            clock=reporter.clock,
-        ),
+        step=step,
+        batches=batches,
         checkpoints=checkpoints,
-        watch=CompileWatch(reporter.clock),
+        compilation=set_up_compilation(
+            config, training, step, batches, position.samples, reporter, progress
+        ),
         hang_watch=hang_watch,
         wishes=Wishes(stop=stop, save=checkpoints.wish),
         reporter=reporter,
         progress=progress,
     )
-    reporter.update(compile_mode=training.compile_mode)
     if device.type == "cuda":
         peak = peak_flops(torch.cuda.get_device_name(device), training.precision)
         reporter.update(peak_flops=peak, flops_per_sample=flops_per_sample(task) if peak else None)
-    if training.compile_mode != "off":
-        progress.say("compiling the blocks during the first step")
     stop.listen()
     with hang_watch:
         is_complete = loop.run()

@@ -1,6 +1,6 @@
-"""What training does: its length, batch, precision, compilation and checkpoints."""
+"""What training does: its length, batch, precision, compilation, data and checkpoints."""
 
-from typing import ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
@@ -12,7 +12,48 @@ _INT32_MAX = 2**31 - 1
 class CompileSpec(Spec):
     """How the model's blocks are compiled."""
 
-    mode: Literal["off", "default"] = Field("default", description="`off` trains eagerly.")
+    mode: Literal[
+        "auto", "off", "default", "max-autotune-no-cudagraphs", "reduce-overhead", "max-autotune"
+    ] = Field(
+        "auto",
+        description="torch.compile's mode; `off` trains eagerly, `auto` measures which is cheapest"
+        " for the rest of the run.",
+    )
+    on_recompile: Literal["eager", "fail", "allow"] = Field(
+        "eager",
+        description="What a call does after warm-up that nothing compiled fits: run eagerly and be"
+        " counted, fail, or be compiled.",
+    )
+    on_graph_break: Literal["allow", "fail"] = Field(
+        "allow", description="`fail` ends the job at the first one; else they are counted."
+    )
+    cache: str | None = Field(
+        None,
+        min_length=1,
+        max_length=1024,
+        pattern="^/",
+        description="A folder that attempts share, such as a mounted claim. It keeps what was"
+        " compiled and what `auto` decided. What is in it is executed: one for each owner.",
+    )
+    numerics_check: bool = Field(
+        default=True, description="Compare compiled with eager on the first batch."
+    )
+
+
+class DataSpec(Spec):
+    """How batches keep the few shapes that are compiled."""
+
+    pad_to: list[Annotated[int, Field(ge=1, le=_INT32_MAX)]] = Field(
+        default=[],
+        max_length=64,
+        description="Samples are padded to the smallest of these lengths that holds the longest"
+        " of their micro-batch.",
+    )
+    drop_last: bool = Field(
+        default=False,
+        description="Leave out the samples of each epoch that fill no global batch. Otherwise"
+        " the batch is filled from the next epoch.",
+    )
 
 
 class CheckpointSpec(Spec):
@@ -66,6 +107,7 @@ class TrainingSpec(Spec):
         None, gt=0, description="Gradients are clipped to this norm. Default: not clipped."
     )
     compile: CompileSpec = Field(CompileSpec(), description="How blocks are compiled.")
+    data: DataSpec = Field(DataSpec(), description="How batches keep their shapes.")
     checkpoint: CheckpointSpec | None = Field(
         None, description="Without it nothing is saved: a restart begins at step 0."
     )

@@ -13,6 +13,7 @@ from kopeck.api.timestamps import parse_timestamp
 from kopeck.cost.ledger import Ledger
 from kopeck.kube.cluster import Cluster
 from kopeck.kube.errors import ApiError
+from kopeck.plan.degraded_condition import with_degraded_condition
 from kopeck.plan.figures import cost_status, display, training_while_running
 from kopeck.plan.job_view import JobView
 from kopeck.plan.price_condition import with_price_condition
@@ -34,15 +35,16 @@ class Figures:
         unchanged = status == job.status and not self._are_due(job.status, ledger, now)
         if unchanged or not job.is_readable:
             return status
-        training = status.training
+        training, conditions = status.training, status.conditions
         if status.phase == "Running" and status.effective:
             report = await self._report(job.key, status.attempt)
             training = training_while_running(training, report, status.effective.workers)
+            conditions = with_degraded_condition(conditions, report, now)
         status = status.model_copy(
             update={
                 "training": training,
                 "cost": cost_status(ledger, training, runs=status.phase == "Running", now=now),
-                "conditions": with_price_condition(status.conditions, ledger, now),
+                "conditions": with_price_condition(conditions, ledger, now),
             }
         )
         return status.model_copy(update={"display": display(status, job.spec)})

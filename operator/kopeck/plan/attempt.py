@@ -25,6 +25,7 @@ _REASONS_BY_EXIT_CODE = {
     180: "Rendezvous",
     _PEER_LOST_EXIT_CODE: "PeerLost",
     182: "Hang",
+    183: "CompileMode",
     _CHECKPOINTED_EXIT_CODE: "Terminated",
 }
 

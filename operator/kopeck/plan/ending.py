@@ -2,6 +2,7 @@
 
 from kopeck.api.status import Failure, TrainingJobStatus
 from kopeck.api.timestamps import format_timestamp
+from kopeck.plan.degraded_condition import with_degraded_condition
 from kopeck.plan.failure_policy import is_final, retry_at
 from kopeck.plan.figures import training_at_end
 from kopeck.plan.restart import next_attempt
@@ -14,7 +15,10 @@ def completed(situation: Situation) -> TrainingJobStatus:
     training = training_at_end(situation.status.training, situation.current, situation.now)
     known = training is not None and training.samples is not None
     told = f" after {training.samples:,} samples" if training and known else ""
-    situation = situation.deciding(training=training)
+    conditions = situation.status.conditions
+    for pod in situation.current:
+        conditions = with_degraded_condition(conditions, pod.final_report, situation.now)
+    situation = situation.deciding(training=training, conditions=conditions)
     return ended(situation, "Complete", "Complete", f"training is complete{told}")
 
 

@@ -26,6 +26,7 @@ _Count = Annotated[int | None, Field(ge=0, le=_INT64_MAX), _OrUnknown]
 _Number = Annotated[float | None, Field(allow_inf_nan=False), _OrUnknown]
 _UnixSeconds = Annotated[float | None, Field(ge=0, le=_END_OF_YEAR_9999_UNIX_SECONDS), _OrUnknown]
 _Text = Annotated[str | None, _OrUnknown]
+_Sentence = Annotated[str | None, Field(max_length=4096), _OrUnknown]
 
 
 class _Reported(BaseModel):
@@ -46,6 +47,7 @@ class _Report(_Reported):
     samples_per_second: _Number = None
     mfu: _Number = None
     compile_mode: _Text = None
+    numerics_mismatch: _Sentence = None
     compile_seconds: _Number = None
     graph_breaks: _Count = None
     recompiles: _Count = None

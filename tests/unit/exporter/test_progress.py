@@ -47,6 +47,11 @@ def test_two_ranks_become_one_worker() -> None:
     }
 
 
+def test_a_mismatch_that_any_rank_reports_is_told() -> None:
+    worker = received({"rank": 0, "step": 9}, {"rank": 1, "numerics_mismatch": "it differs"})
+    assert progress(0, worker, now_seconds=100.0)["numericsMismatch"] == "it differs"
+
+
 def test_unknown_is_absent() -> None:
     unknown = dict.fromkeys(["loss", "step_seconds", "samples_per_second"])
     shown = progress(0, received(unknown, processes=1), now_seconds=100.0)

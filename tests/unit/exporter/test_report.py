@@ -78,6 +78,11 @@ def test_phases_that_are_not_ours_or_no_seconds_are_refused(phases: object) -> N
     assert "phase_seconds" in refused(encoded(a_message(phase_seconds=phases)))
 
 
+@pytest.mark.parametrize("text", [7, "a" * 1001])
+def test_a_mismatch_that_is_no_sentence_is_refused(text: object) -> None:
+    assert "numerics_mismatch" in refused(encoded(a_message(numerics_mismatch=text)))
+
+
 @pytest.mark.parametrize("mode", ["", "Default", "a" * 33, 'a"b', "\ud800", "a\n", 7])
 def test_a_compile_mode_that_is_no_plain_word_is_refused(mode: object) -> None:
     assert "compile_mode" in refused(encoded(a_message(compile_mode=mode)))

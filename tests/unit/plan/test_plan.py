@@ -174,6 +174,17 @@ def test_a_job_completes_with_its_workers() -> None:
     assert life.status.training.samples == 320
 
 
+def test_a_job_whose_compiled_results_differed_says_so_for_good() -> None:
+    life = a_running_job()
+    life.end(0, 0, numericsMismatch="default differs from eager: loss 2 compiled, 1 eager")
+    life.end(1, 0, numericsMismatch="default differs from eager: loss 2 compiled, 1 eager")
+    life.go_on()
+    assert life.status.phase == "Complete"
+    status, reason, message = life.condition("Degraded")
+    assert (status, reason) == ("True", "NumericsMismatch")
+    assert message.startswith("default differs from eager: loss 2 compiled, 1 eager; it is not")
+
+
 def test_a_complete_job_keeps_its_pods_for_their_logs() -> None:
     life = a_running_job()
     life.end(0, 0)

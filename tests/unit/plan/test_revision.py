@@ -35,7 +35,7 @@ def test_size_and_policy_are_no_part_of_a_revision(change: dict[str, Any]) -> No
     [
         {"training": {"precision": "bf16"}},
         {"training": {"seed": 0}},
-        {"training": {"compile": {"mode": "default"}}},
+        {"training": {"compile": {"mode": "auto"}}},
         {"training": {"compile": {}}},
         {"workers": {"gpusPerWorker": 0}},
         {"workers": {"gpuResource": "nvidia.com/gpu"}},
@@ -81,7 +81,13 @@ def test_the_trainer_reads_the_specs_own_words_and_no_unset_ones() -> None:
             "microBatchSize": 4,
             "precision": "bf16",
             "seed": 0,
-            "compile": {"mode": "default"},
+            "compile": {
+                "mode": "auto",
+                "onRecompile": "eager",
+                "onGraphBreak": "allow",
+                "numericsCheck": True,
+            },
+            "data": {"padTo": [], "dropLast": False},
         },
     }
 

@@ -57,8 +57,10 @@ class LocalJob:
     def checkpoints(self) -> Path:
         return self.folder / "checkpoints" / "uid"
 
-    def config(self, *, entrypoint: str = "toy:build", **training: Any) -> dict[str, Any]:
-        """The toy, uncompiled, with checkpoints."""
+    def config(
+        self, *, entrypoint: str = "toy:build", block: str | None = None, **training: Any
+    ) -> dict[str, Any]:
+        """The toy, uncompiled, with checkpoints. Or one of the blocks of `modes`."""
         defaults = {
             "steps": 4,
             "globalBatchSize": 8,
@@ -67,7 +69,13 @@ class LocalJob:
             "compile": {"mode": "off"},
             "checkpoint": {"path": str(self.folder / "checkpoints"), "everySteps": 2},
         }
-        return {"entrypoint": entrypoint, "training": defaults | training}
+        if block:
+            entrypoint = "modes:build"
+        return {
+            "entrypoint": entrypoint,
+            "parameters": {"block": block} if block else {},
+            "training": defaults | training,
+        }
 
     def start(self, config: dict[str, Any], *, workers: int = 1, attempt: int = 0) -> list[Worker]:
         port = _free_port()

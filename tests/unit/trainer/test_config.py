@@ -3,7 +3,14 @@ from typing import Any
 
 import pytest
 
-from kopeck_trainer.config import CheckpointConfig, TrainingConfig, parse_config, read_config
+from kopeck_trainer.config import (
+    CheckpointConfig,
+    CompileConfig,
+    DataConfig,
+    TrainingConfig,
+    parse_config,
+    read_config,
+)
 from kopeck_trainer.errors import ConfigurationError
 
 
@@ -27,7 +34,14 @@ def test_unset_fields_have_the_documented_defaults() -> None:
         precision="bf16",
         seed=0,
         max_grad_norm=None,
-        compile_mode="default",
+        compile=CompileConfig(
+            mode="auto",
+            on_recompile="eager",
+            fails_on_graph_break=False,
+            cache=None,
+            numerics_check=True,
+        ),
+        data=DataConfig(pad_to=(), drop_last=False),
         checkpoint=None,
     )
 
@@ -40,7 +54,14 @@ def test_every_field_is_read() -> None:
             precision="fp32",
             seed=7,
             maxGradNorm=1,
-            compile={"mode": "off"},
+            compile={
+                "mode": "reduce-overhead",
+                "onRecompile": "fail",
+                "onGraphBreak": "fail",
+                "cache": "/cache",
+                "numericsCheck": False,
+            },
+            data={"padTo": [256, 128], "dropLast": True},
             checkpoint={
                 "path": "/checkpoints",
                 "everySteps": 20,
@@ -57,7 +78,14 @@ def test_every_field_is_read() -> None:
         precision="fp32",
         seed=7,
         max_grad_norm=1.0,
-        compile_mode="off",
+        compile=CompileConfig(
+            mode="reduce-overhead",
+            on_recompile="fail",
+            fails_on_graph_break=True,
+            cache=Path("/cache"),
+            numerics_check=False,
+        ),
+        data=DataConfig(pad_to=(128, 256), drop_last=True),
         checkpoint=CheckpointConfig(
             path=Path("/checkpoints"),
             every_steps=20,
@@ -83,6 +111,15 @@ def test_a_program_of_ones_own_needs_no_training_settings() -> None:
         ({"precision": "fp8"}, "spec.training.precision: 'fp8' cannot be used; write bf16 or fp32"),
         ({"maxGradNorm": -1}, "spec.training.maxGradNorm: -1 cannot be used; write a number above"),
         ({"compile": {"mode": "fast"}}, "spec.training.compile.mode: 'fast' cannot be used; write"),
+        (
+            {"compile": {"numericsCheck": 1}},
+            "spec.training.compile.numericsCheck: 1 cannot be used",
+        ),
+        ({"data": {"padTo": [0]}}, "spec.training.data.padTo: [0] cannot be used; write a list of"),
+        (
+            {"data": {"dropLast": "no"}},
+            "spec.training.data.dropLast: 'no' cannot be used; write true",
+        ),
         ({"checkpoint": {}}, "spec.training.checkpoint.path: it is missing; write a value"),
         (
             {"checkpoint": {"path": "/checkpoints", "async": "yes"}},

@@ -13,22 +13,25 @@ from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.tensor import DTensor
 
 from kopeck_trainer.batches import Batches
-from kopeck_trainer.config import TrainConfig, TrainingConfig
+from kopeck_trainer.config import CompileConfig, TrainConfig, TrainingConfig
 from kopeck_trainer.errors import ConfigurationError
 from kopeck_trainer.meta import with_parameters_on_meta
 from kopeck_trainer.optimizer_step import OptimizerStep, prefer_fused
 from kopeck_trainer.parallelize import find_blocks, parallelize
 from kopeck_trainer.phases import PhaseClock
-from kopeck_trainer.save_wish import SaveWish
 from kopeck_trainer.schedule import accumulation_steps
 from kopeck_trainer.stop_request import StopRequest
 from kopeck_trainer.task import TrainingTask
-from kopeck_trainer.wishes import Wishes
 from tests.unit.trainer.builders import toy
 from tests.unit.trainer.on_ranks import on_ranks
 
 TRAINING = TrainingConfig(
-    global_batch_size=12, micro_batch_size=2, steps=3, precision="fp32", compile_mode="off", seed=3
+    global_batch_size=12,
+    micro_batch_size=2,
+    steps=3,
+    precision="fp32",
+    compile=CompileConfig(mode="off"),
+    seed=3,
 )
 CPU = torch.device("cpu")
 
@@ -77,9 +80,7 @@ def losses(training: TrainingConfig) -> list[float]:
         max_grad_norm=training.max_grad_norm,
         ranks=ranks,
         device=CPU,
-        before_update=lambda: None,
     )
-    wishes = Wishes(stop=StopRequest(), save=SaveWish(every_seconds=None, annotations=None))
     batches = Batches(
         task=task,
         seed=training.seed,
@@ -88,10 +89,12 @@ def losses(training: TrainingConfig) -> list[float]:
         rank=rank,
         ranks=ranks,
         device=CPU,
+        padding=None,
+        used_samples=len(task.dataset),
         clock=PhaseClock("compute"),
     )
     results = [
-        step.run(batches.of_step(index * training.global_batch_size), per_step, wishes).loss
+        step.run(batches.of_step(index * training.global_batch_size), per_step, StopRequest()).loss
         for index in range(training.steps or 0)
     ]
     return [*results, sum(sum(values) for values in full(model).values())]
@@ -128,6 +131,8 @@ def plain_losses(training: TrainingConfig) -> list[float]:
         rank=0,
         ranks=1,
         device=CPU,
+        padding=None,
+        used_samples=len(task.dataset),
         clock=PhaseClock("compute"),
     )
     results = []

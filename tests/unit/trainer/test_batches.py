@@ -1,0 +1,49 @@
+"""What a rank reads of its data set."""
+
+import torch
+
+from kopeck_trainer.batches import Batches
+from kopeck_trainer.phases import PhaseClock
+from kopeck_trainer.task import TrainingTask
+
+
+class Counted:
+    """A data set that remembers what was asked of it."""
+
+    def __init__(self) -> None:
+        self.asked: list[int] = []
+
+    def __len__(self) -> int:
+        return 64
+
+    def __getitem__(self, index: int) -> torch.Tensor:
+        self.asked.append(index)
+        return torch.tensor([index])
+
+
+def test_a_micro_batch_that_was_looked_at_ahead_is_not_read_again() -> None:
+    dataset = Counted()
+    batches = Batches(
+        task=TrainingTask(
+            model=torch.nn.Identity,
+            loss=lambda output, _: (output.sum(), 1),
+            dataset=dataset,
+            optimizer=lambda _: torch.optim.SGD([torch.zeros(1)], lr=0.1),
+        ),
+        seed=0,
+        micro_batch=2,
+        per_step=2,
+        rank=0,
+        ranks=1,
+        device=torch.device("cpu"),
+        padding=None,
+        used_samples=64,
+        clock=PhaseClock("startup"),
+    )
+    ahead = batches.first_of_length(0, None)
+    again = batches.first_of_length(0, None)
+    first, second = batches.of_step(0)
+    assert torch.equal(ahead, first)
+    assert torch.equal(again, first)
+    assert len(second) == 2
+    assert len(dataset.asked) == len(set(dataset.asked)) == 4
