@@ -75,4 +75,7 @@ class Batches:
         return tree_map_only(Tensor, self._to_device, batch)
 
     def _to_device(self, tensor: Tensor) -> Tensor:
+        """Copied while the device computes, for which the host's memory has to be pinned."""
+        if self.device.type == "cuda" and not tensor.is_cuda:
+            tensor = tensor.pin_memory()
         return tensor.to(self.device, non_blocking=True)

@@ -56,14 +56,18 @@ class Checkpoints:
         self.progress.say(f"resumed after step {position.step}, {position.samples} samples")
         return position
 
-    def save_if_due(self, position: Position, *, is_wished: bool) -> None:
-        """Save, or begin to. Raises what saving in the background has raised since."""
+    def is_due(self, position: Position, *, is_wished: bool) -> bool:
+        """Whether to save now. Raises what saving in the background has raised since."""
         if self.config is None:
-            return
+            return False
         if self.background:
             self.background.raise_if_failed()
         every = self.config.every_steps
-        if is_wished or (every and not position.step % every):
+        return is_wished or (every is not None and position.step % every == 0)
+
+    def begin(self, position: Position) -> None:
+        """Save, or begin to in the background. No step may be under way."""
+        if self.config:
             self._save(self.config, position)
 
     def save(self, position: Position) -> bool:

@@ -13,6 +13,7 @@ CompileMode = Literal[
     "off", "default", "max-autotune-no-cudagraphs", "reduce-overhead", "max-autotune"
 ]
 OnRecompile = Literal["eager", "fail", "allow"]
+ShardingStrategy = Literal["auto", "full", "hybrid", "replicate"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,6 +37,18 @@ class DataConfig:
     """Lengths, ascending; empty: samples stay as they are."""
     drop_last: bool = False
     """Leave out what fills no global batch at the end of an epoch."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ShardingConfig:
+    """How parameters are spread: over all ranks, inside each worker, or not at all.
+
+    `auto` is `full`, and on one rank alone what is fastest and computes the same numbers.
+    """
+
+    strategy: ShardingStrategy = "auto"
+    reshard_after_forward: bool | None = None
+    """None: where memory is short."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,6 +79,7 @@ class TrainingConfig:
     max_grad_norm: float | None = None
     compile: CompileConfig = CompileConfig()
     data: DataConfig = DataConfig()
+    sharding: ShardingConfig = ShardingConfig()
     checkpoint: CheckpointConfig | None = None
 
 
@@ -129,6 +143,7 @@ def _refuse_ambiguous_program(config: TrainConfig) -> None:
 def _training(section: Section) -> TrainingConfig:
     compile_section = section.section("compile")
     data = section.section("data")
+    sharding = section.section("sharding")
     checkpoint = section.section("checkpoint")
     training = TrainingConfig(
         global_batch_size=section.required("globalBatchSize", section.count("globalBatchSize")),
@@ -140,6 +155,7 @@ def _training(section: Section) -> TrainingConfig:
         max_grad_norm=section.positive("maxGradNorm"),
         compile=_compile(compile_section) if compile_section else CompileConfig(),
         data=_data(data) if data else DataConfig(),
+        sharding=_sharding(sharding) if sharding else ShardingConfig(),
         checkpoint=_checkpoint(checkpoint) if checkpoint else None,
     )
     section.refuse_unknown()
@@ -173,6 +189,16 @@ def _data(section: Section) -> DataConfig:
     )
     section.refuse_unknown()
     return config
+
+
+def _sharding(section: Section) -> ShardingConfig:
+    strategies: tuple[ShardingStrategy, ...] = ("auto", "full", "hybrid", "replicate")
+    sharding = ShardingConfig(
+        strategy=section.word("strategy", strategies, default="auto"),
+        reshard_after_forward=section.flag("reshardAfterForward", default=None),
+    )
+    section.refuse_unknown()
+    return sharding
 
 
 def _checkpoint(section: Section) -> CheckpointConfig:

@@ -63,6 +63,8 @@ class RankEnvironment:
     rank: int
     local_rank: int
     world_size: int
+    local_world_size: int
+    """Ranks of this rank's worker; every worker has as many."""
     master_address: str
     """Of the store that rank 0 hosts; a name may be unknown until worker 0 runs."""
     master_port: int
@@ -83,6 +85,7 @@ def rank_environment(environ: Mapping[str, str]) -> RankEnvironment:
         rank=_integer(environ, "RANK"),
         local_rank=_integer(environ, "LOCAL_RANK"),
         world_size=_integer(environ, "WORLD_SIZE"),
+        local_world_size=_integer(environ, "LOCAL_WORLD_SIZE"),
         master_address=_text(environ, "MASTER_ADDR"),
         master_port=_integer(environ, "MASTER_PORT"),
         rendezvous_seconds=_integer(environ, "KOPECK_RENDEZVOUS_SECONDS"),

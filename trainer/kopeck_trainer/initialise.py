@@ -21,7 +21,7 @@ Init = Callable[[str, Tensor, Generator], None]
 
 @dataclass(frozen=True, kw_only=True)
 class Initialiser:
-    """Gives a sharded model, its parameters on meta, memory on `device` and first values."""
+    """Gives a parallelized model, its parameters on meta, memory on `device` and first values."""
 
     device: torch.device
     seed: int
@@ -45,7 +45,9 @@ class Initialiser:
                 self._fill_module(module, path, shards)
 
     def _with_memory(self, tensor: Tensor) -> Tensor:
-        return torch.empty_like(tensor, device=self.device) if tensor.is_meta else tensor
+        if tensor.is_meta:
+            return torch.empty_like(tensor, device=self.device)
+        return tensor.to(self.device)
 
     def _fill_module(self, module: nn.Module, path: str, shards: dict[str, nn.Parameter]) -> None:
         """Full parameters stand in for the shards while they are filled."""
@@ -81,6 +83,8 @@ class Initialiser:
 
 
 def _keep_shard(shard: Tensor, full: Tensor) -> None:
-    assert isinstance(shard, DTensor)  # noqa: S101  every parameter is sharded by now
-    own = distribute_tensor(full, shard.device_mesh, shard.placements, src_data_rank=None)
-    shard.to_local().copy_(own.to_local())
+    if isinstance(shard, DTensor):
+        own = distribute_tensor(full, shard.device_mesh, shard.placements, src_data_rank=None)
+        shard.to_local().copy_(own.to_local())
+    else:
+        shard.copy_(full)

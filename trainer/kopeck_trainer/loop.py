@@ -1,5 +1,6 @@
 """The training loop of a rank."""
 
+from collections import deque
 from dataclasses import dataclass, field, replace
 from time import monotonic
 
@@ -8,12 +9,24 @@ from kopeck_trainer.checkpoint.manifest import Position
 from kopeck_trainer.checkpointing import Checkpoints
 from kopeck_trainer.compilation.session import Compilation
 from kopeck_trainer.config import TrainingConfig
+from kopeck_trainer.garbage import Garbage
 from kopeck_trainer.hang_watch import HangWatch
 from kopeck_trainer.loss_watch import LossWatch
-from kopeck_trainer.optimizer_step import OptimizerStep, Totals
+from kopeck_trainer.optimizer_step import OptimizerStep
 from kopeck_trainer.progress import Progress, StepLine
 from kopeck_trainer.reporter import Reporter
+from kopeck_trainer.step_totals import PendingTotals, Totals
 from kopeck_trainer.wishes import Wishes
+
+
+@dataclass(frozen=True, kw_only=True)
+class StepUnderWay:
+    """A step that the host has handed to the device."""
+
+    totals: PendingTotals
+    position: Position
+    """After it."""
+    phase: str
 
 
 @dataclass(kw_only=True)
@@ -25,6 +38,9 @@ class Loop:
     """Samples of the whole training."""
     position: Position
     step: OptimizerStep
+    lead: int
+    """Steps that the host may be ahead of the device, the same on all ranks; 0 while compile modes
+    are on trial, for which steps are timed one by one."""
     batches: Batches
     checkpoints: Checkpoints
     compilation: Compilation
@@ -33,35 +49,65 @@ class Loop:
     reporter: Reporter
     progress: Progress
     losses: LossWatch = field(default_factory=LossWatch)
+    garbage: Garbage = field(default_factory=Garbage)
+    under_way: deque[StepUnderWay] = field(default_factory=deque)
+    ended_at_seconds: float = 0.0
+    """When the last step was known to have ended, by the monotonic clock."""
 
     def run(self) -> bool:
-        """True once training is complete, False if it stopped at the end of a step."""
+        """True once training is complete, False if it stopped at the end of a step.
+
+        Wishes are seen `lead` steps after the one that carried them, on all ranks alike.
+        """
         self.reporter.clock.switch("warmup")
         if self.position.samples < self.last_sample:
-            self.compilation.begin(self._remaining_steps())
-        while self.position.samples < self.last_sample:
-            totals = self._step()
-            if totals.stop:
-                break
-            self.checkpoints.save_if_due(self.position, is_wished=totals.save)
-            self.hang_watch.progressed()
+            self.compilation.begin(self._remaining_steps(self.position))
+        self.ended_at_seconds = monotonic()
+        is_stopped = False
+        while self.position.samples < self.last_sample and not is_stopped:
+            self.under_way.append(self._step())
+            is_stopped = self._end_steps()
+        self._await_all_but(0)
         self.reporter.clock.switch("idle")
         return self.position.samples >= self.last_sample
 
-    def _step(self) -> Totals:
-        started_at = monotonic()
+    def _step(self) -> StepUnderWay:
         phase = self.reporter.clock.phase
         batches = self.batches.of_step(self.position.samples)
-        with self.compilation.step(self._remaining_steps() - 1):
+        with self.compilation.step(self._remaining_steps(self.position) - 1):
             totals = self.step.run(batches, self.batches.per_step, self.wishes)
         self._advance()
-        self._tell(totals, phase, monotonic() - started_at)
+        if self.compilation.is_settled:  # graphs of modes on trial are garbage later
+            self.garbage.step_ended()
         if self.compilation.watch.is_warm:
             self.reporter.clock.switch("compute")
-        return totals
+        return StepUnderWay(totals=totals, position=self.position, phase=phase)
 
-    def _remaining_steps(self) -> int:
-        return -((self.position.samples - self.last_sample) // self.training.global_batch_size)
+    def _end_steps(self) -> bool:
+        """Await what has to end before the next step. True if any rank was asked to stop."""
+        ended = self._await_all_but(self.lead if self.compilation.is_settled else 0)
+        is_stopped = any(totals.stop for totals in ended)
+        is_wished = any(totals.save for totals in ended)
+        if not is_stopped and self.checkpoints.is_due(self.position, is_wished=is_wished):
+            ended += self._await_all_but(0)
+            self.checkpoints.begin(self.position)
+            self.ended_at_seconds = monotonic()
+        if ended:
+            self.hang_watch.progressed()
+        return any(totals.stop for totals in ended)
+
+    def _await_all_but(self, count: int) -> list[Totals]:
+        """The totals of the steps that have ended now."""
+        ended = []
+        while len(self.under_way) > count:
+            step = self.under_way.popleft()
+            totals = step.totals.read()
+            self._tell(step, totals)
+            ended.append(totals)
+        return ended
+
+    def _remaining_steps(self, position: Position) -> int:
+        return -((position.samples - self.last_sample) // self.training.global_batch_size)
 
     def _advance(self) -> None:
         self.position = replace(
@@ -70,29 +116,31 @@ class Loop:
             samples=self.position.samples + self.training.global_batch_size,
         )
 
-    def _tell(self, totals: Totals, phase: str, seconds: float) -> None:
+    def _tell(self, step: StepUnderWay, totals: Totals) -> None:
+        now = monotonic()
         watch = self.compilation.watch
         self.reporter.update(graph_breaks=watch.graph_breaks, recompiles=watch.recompiles)
         self.reporter.step_ended(
             samples=self.batches.micro_batch * self.batches.per_step,
-            step=self.position.step,
-            job_samples=self.position.samples,
-            seconds=seconds,
+            step=step.position.step,
+            job_samples=step.position.samples,
+            seconds=now - self.ended_at_seconds,
             loss=totals.loss,
         )
-        self.progress.step(self._line(totals, phase))
+        self.ended_at_seconds = now
+        self.progress.step(self._line(step, totals))
         if wrong := self.losses.seen(totals.loss):
-            self.progress.say(f"step {self.position.step}: {wrong}")
+            self.progress.say(f"step {step.position.step}: {wrong}")
             self.reporter.update(
                 nonfinite_losses=self.losses.nonfinite, loss_spikes=self.losses.spikes
             )
 
-    def _line(self, totals: Totals, phase: str) -> StepLine:
+    def _line(self, step: StepUnderWay, totals: Totals) -> StepLine:
         own_rate = self.reporter.samples_per_second
         return StepLine(
-            step=self.position.step,
-            last_step=self.position.step + self._remaining_steps(),
+            step=step.position.step,
+            last_step=step.position.step + self._remaining_steps(step.position),
             loss=totals.loss,
             samples_per_second=None if own_rate is None else own_rate * self.batches.ranks,
-            phase=phase,
+            phase=step.phase,
         )

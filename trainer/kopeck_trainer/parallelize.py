@@ -1,30 +1,23 @@
-"""From the user's plain model to one that trains sharded. The order matters."""
+"""From the user's plain model to one that trains on all ranks. The order matters."""
 
 from collections.abc import Sequence
 
 import torch
 from torch import nn
-from torch.distributed.device_mesh import DeviceMesh
-from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard
 
 from kopeck_trainer.config import Precision, TrainingConfig
 from kopeck_trainer.initialise import Initialiser
 from kopeck_trainer.meta import with_parameters_on_meta
+from kopeck_trainer.sharding import Sharding
 from kopeck_trainer.task import TrainingTask
 
 
-def parallelize(
-    task: TrainingTask, training: TrainingConfig, mesh: DeviceMesh, device: torch.device
-) -> nn.Module:
-    """The model of `task` on all ranks of `mesh`, an FSDPModule with its first values."""
+def parallelize(task: TrainingTask, training: TrainingConfig, sharding: Sharding) -> nn.Module:
+    """The model of `task` on all ranks, with its first values."""
     model = with_parameters_on_meta(task.model)
     blocks = find_blocks(task, model)
-    policy = mixed_precision(training.precision)
-    for block in blocks:
-        if block is not model:
-            fully_shard(block, mesh=mesh, mp_policy=policy)
-    fully_shard(model, mesh=mesh, mp_policy=policy)
-    Initialiser(device=device, seed=training.seed, init=task.init).fill(model)
+    sharding.apply(model, blocks)
+    Initialiser(device=sharding.device, seed=training.seed, init=task.init).fill(model)
     return model
 
 
@@ -36,13 +29,9 @@ def find_blocks(task: TrainingTask, model: nn.Module) -> Sequence[nn.Module]:
     return list(max(lists, key=_parameter_count).children()) if lists else [model]
 
 
-def mixed_precision(precision: Precision) -> MixedPrecisionPolicy:
-    """Masters, gradients and their reduction are fp32 in both.
-
-    `reduce_dtype` is always set: what None means differs between torch 2.11 and 2.15.
-    """
-    compute = torch.bfloat16 if precision == "bf16" else torch.float32
-    return MixedPrecisionPolicy(param_dtype=compute, reduce_dtype=torch.float32)
+def compute_dtype(precision: Precision) -> torch.dtype:
+    """Of forward and backward. Masters are fp32 in any case."""
+    return torch.bfloat16 if precision == "bf16" else torch.float32
 
 
 def _is_list_of_one_class(module: nn.Module) -> bool:

@@ -6,6 +6,7 @@ from kopeck_trainer.errors import ConfigurationError
 
 Word = TypeVar("Word", bound=str)
 Value = TypeVar("Value")
+Unset = TypeVar("Unset", bool, None)
 
 
 class Section:
@@ -69,7 +70,7 @@ class Section:
             raise self._refusal(name, value, "a list of whole numbers of 1 or more")
         return tuple(value)
 
-    def flag(self, name: str, *, default: bool) -> bool:
+    def flag(self, name: str, *, default: Unset) -> bool | Unset:
         value = self._value(name)
         if value is None:
             return default

@@ -5,14 +5,13 @@ from datetime import timedelta
 
 import torch
 from torch import distributed as dist
-from torch import nn
 from torch._C._distributed_c10d import Store
-from torch.distributed.device_mesh import init_device_mesh
 
 from kopeck_trainer.batches import Batches
 from kopeck_trainer.builder import build_task
 from kopeck_trainer.checkpoint.state import TrainedState
 from kopeck_trainer.checkpointing import Checkpoints
+from kopeck_trainer.compilation.loss import with_compilable_loss
 from kopeck_trainer.compilation.set_up import set_up_compilation
 from kopeck_trainer.config import TrainConfig, TrainingConfig
 from kopeck_trainer.environment import RankEnvironment
@@ -21,18 +20,20 @@ from kopeck_trainer.flops import flops_per_sample
 from kopeck_trainer.hang_watch import TIMEOUTS_PER_DEADLINE, HangWatch
 from kopeck_trainer.loop import Loop
 from kopeck_trainer.meeting import meet
-from kopeck_trainer.optimizer_step import OptimizerStep, prefer_fused
+from kopeck_trainer.optimizer_step import OptimizerStep
 from kopeck_trainer.padding import Padding, resized
-from kopeck_trainer.parallelize import parallelize
+from kopeck_trainer.parallelize import compute_dtype, parallelize
 from kopeck_trainer.peak_flops import peak_flops
 from kopeck_trainer.progress import Progress
 from kopeck_trainer.reporter import Reporter
 from kopeck_trainer.schedule import accumulation_steps, samples_to_train, used_samples
 from kopeck_trainer.seeds import derived_seed
+from kopeck_trainer.sharding import Sharding
 from kopeck_trainer.stop_request import StopRequest
-from kopeck_trainer.task import TrainingTask
 from kopeck_trainer.timeouts import set_timeouts
+from kopeck_trainer.update import prefer_fused, update_by
 from kopeck_trainer.wishes import Wishes
+from kopeck_trainer.working_weights import working_weights
 
 JOIN_SECONDS = 300.0
 """For ranks that have met to connect to each other: one that dies meanwhile is not waited for as
@@ -59,12 +60,21 @@ def train(
     )
     last_sample = samples_to_train(training)
     torch.manual_seed(training.seed)  # what the builder draws is the same on all ranks
-    task = build_task(config)
+    task = with_compilable_loss(build_task(config))
 
     store = meet(rank, progress.say)
     device = _join(rank, store)
     progress.say(f"{rank.world_size} ranks have met, on {device.type}")
-    model, optimizer = _model_and_optimizer(task, training, rank, device)
+    sharding = Sharding(
+        config=training.sharding,
+        workers=rank.world_size // rank.local_world_size,
+        ranks_per_worker=rank.local_world_size,
+        device=device,
+        dtype=compute_dtype(training.precision),
+    )
+    model = parallelize(task, training, sharding)
+    optimizer = task.optimizer(model.named_parameters())
+    prefer_fused(optimizer)
     stop = StopRequest()
     checkpoints = Checkpoints(
         config=training.checkpoint,
@@ -77,12 +87,15 @@ def train(
     torch.manual_seed(derived_seed(training.seed, "rank", str(rank.rank), str(position.step)))
 
     hang_watch = HangWatch(rank, store, reporter.clock)
+    weights = working_weights(model, sharding.dtype)
     step = OptimizerStep(
         task=task,
         model=model,
-        optimizer=optimizer,
+        weights=weights,
+        update=update_by(optimizer, weights),
         max_grad_norm=training.max_grad_norm,
         ranks=rank.world_size,
+        replicas=sharding.replicas,
         device=device,
         before_update=checkpoints.before_update,
     )
@@ -104,6 +117,7 @@ def train(
         last_sample=last_sample,
         position=position,
         step=step,
+        lead=1 if device.type == "cuda" else 0,
         batches=batches,
         checkpoints=checkpoints,
         compilation=set_up_compilation(
@@ -147,16 +161,6 @@ def _join(rank: RankEnvironment, store: Store) -> torch.device:
         raise RendezvousError(f"rank {rank.rank} did not meet its peers: {reason}") from None
     set_timeouts(TIMEOUTS_PER_DEADLINE * rank.rendezvous_seconds)
     return device
-
-
-def _model_and_optimizer(
-    task: TrainingTask, training: TrainingConfig, rank: RankEnvironment, device: torch.device
-) -> tuple[nn.Module, torch.optim.Optimizer]:
-    mesh = init_device_mesh(device.type, (rank.world_size,))
-    model = parallelize(task, training, mesh, device)
-    optimizer = task.optimizer(model.named_parameters())
-    prefer_fused(optimizer)
-    return model, optimizer
 
 
 def _leave() -> None:

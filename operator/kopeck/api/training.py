@@ -56,6 +56,22 @@ class DataSpec(Spec):
     )
 
 
+class ShardingSpec(Spec):
+    """How the parameters of the model are spread over the ranks."""
+
+    strategy: Literal["auto", "full", "hybrid", "replicate"] = Field(
+        "auto",
+        description="`full`: over all ranks. `hybrid`: inside each worker, replicated across."
+        " `replicate`: each rank has all. `auto`: full, on one rank alone what is fastest and"
+        " computes the same.",
+    )
+    reshard_after_forward: bool | None = Field(
+        None,
+        description="Whether a block's gathered weights are freed until its backward. Default: yes"
+        " if all of them would take more than a tenth of a device's memory.",
+    )
+
+
 class CheckpointSpec(Spec):
     """Where and how often training is saved."""
 
@@ -108,6 +124,9 @@ class TrainingSpec(Spec):
     )
     compile: CompileSpec = Field(CompileSpec(), description="How blocks are compiled.")
     data: DataSpec = Field(DataSpec(), description="How batches keep their shapes.")
+    sharding: ShardingSpec | None = Field(
+        None, description="How parameters are spread. Default: strategy auto."
+    )
     checkpoint: CheckpointSpec | None = Field(
         None, description="Without it nothing is saved: a restart begins at step 0."
     )

@@ -87,6 +87,7 @@ def start_rank(
         "RANK": "0",
         "LOCAL_RANK": "0",
         "WORLD_SIZE": "1",
+        "LOCAL_WORLD_SIZE": "1",
         "MASTER_ADDR": "127.0.0.1",
         "MASTER_PORT": str(_free_port()),
         **(environ or {}),

@@ -7,6 +7,7 @@ from kopeck_trainer.config import (
     CheckpointConfig,
     CompileConfig,
     DataConfig,
+    ShardingConfig,
     TrainingConfig,
     parse_config,
     read_config,
@@ -42,6 +43,7 @@ def test_unset_fields_have_the_documented_defaults() -> None:
             numerics_check=True,
         ),
         data=DataConfig(pad_to=(), drop_last=False),
+        sharding=ShardingConfig(strategy="auto", reshard_after_forward=None),
         checkpoint=None,
     )
 
@@ -62,6 +64,7 @@ def test_every_field_is_read() -> None:
                 "numericsCheck": False,
             },
             data={"padTo": [256, 128], "dropLast": True},
+            sharding={"strategy": "hybrid", "reshardAfterForward": False},
             checkpoint={
                 "path": "/checkpoints",
                 "everySteps": 20,
@@ -86,6 +89,7 @@ def test_every_field_is_read() -> None:
             numerics_check=False,
         ),
         data=DataConfig(pad_to=(128, 256), drop_last=True),
+        sharding=ShardingConfig(strategy="hybrid", reshard_after_forward=False),
         checkpoint=CheckpointConfig(
             path=Path("/checkpoints"),
             every_steps=20,
@@ -127,7 +131,11 @@ def test_a_program_of_ones_own_needs_no_training_settings() -> None:
         ),
         ({"samples": 160}, "spec.training.steps: exactly one of steps and samples is needed; "),
         ({"steps": None}, "spec.training.steps: exactly one of steps and samples is needed; "),
-        ({"sharding": {}}, "spec.training.sharding: this trainer does not know it; remove it, or"),
+        ({"offload": {}}, "spec.training.offload: this trainer does not know it; remove it, or"),
+        (
+            {"sharding": {"reshardAfterForward": "no"}},
+            "spec.training.sharding.reshardAfterForward: 'no' cannot be used; write true or false",
+        ),
     ],
 )
 def test_a_field_that_cannot_work_is_named(training: dict[str, Any], sentence: str) -> None:

@@ -20,6 +20,7 @@ def a_rank(rank: int, port: int, *, world_size: int = 2, seconds: float = 30) ->
         rank=rank,
         local_rank=0,
         world_size=world_size,
+        local_world_size=1,
         master_address="127.0.0.1",
         master_port=port,
         rendezvous_seconds=seconds,

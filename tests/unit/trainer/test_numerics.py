@@ -9,19 +9,23 @@ from typing import Any
 import pytest
 import torch
 from torch import Generator, Tensor, nn
-from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.tensor import DTensor
 
 from kopeck_trainer.batches import Batches
-from kopeck_trainer.config import CompileConfig, TrainConfig, TrainingConfig
+from kopeck_trainer.config import CompileConfig, ShardingConfig, TrainConfig, TrainingConfig
 from kopeck_trainer.errors import ConfigurationError
 from kopeck_trainer.meta import with_parameters_on_meta
-from kopeck_trainer.optimizer_step import OptimizerStep, prefer_fused
-from kopeck_trainer.parallelize import find_blocks, parallelize
+from kopeck_trainer.optimizer_step import OptimizerStep
+from kopeck_trainer.parallelize import compute_dtype, find_blocks, parallelize
 from kopeck_trainer.phases import PhaseClock
+from kopeck_trainer.save_wish import SaveWish
 from kopeck_trainer.schedule import accumulation_steps
+from kopeck_trainer.sharding import Sharding, own_groups
 from kopeck_trainer.stop_request import StopRequest
 from kopeck_trainer.task import TrainingTask
+from kopeck_trainer.update import prefer_fused, update_by
+from kopeck_trainer.wishes import Wishes
+from kopeck_trainer.working_weights import working_weights
 from tests.unit.trainer.builders import toy
 from tests.unit.trainer.on_ranks import on_ranks
 
@@ -36,18 +40,30 @@ TRAINING = TrainingConfig(
 CPU = torch.device("cpu")
 
 
-def sharded(task: TrainingTask) -> nn.Module:
+def a_sharding(training: TrainingConfig) -> Sharding:
+    """Two ranks form one worker, four form two."""
     ranks = torch.distributed.get_world_size()
-    return parallelize(task, TRAINING, init_device_mesh("cpu", (ranks,)), CPU)
+    workers = 2 if ranks == 4 else 1
+    return Sharding(
+        config=training.sharding,
+        workers=workers,
+        ranks_per_worker=ranks // workers,
+        device=CPU,
+        dtype=compute_dtype(training.precision),
+    )
+
+
+def sharded(task: TrainingTask, training: TrainingConfig = TRAINING) -> nn.Module:
+    return parallelize(task, training, a_sharding(training))
 
 
 def full(model: nn.Module) -> dict[str, list[float]]:
     """All values of the model, from the shards of all ranks."""
-    values = {}
-    for name, parameter in model.named_parameters():
-        assert isinstance(parameter, DTensor)
-        values[name] = parameter.full_tensor().flatten().tolist()
-    return values
+    return {name: whole(value).flatten().tolist() for name, value in model.named_parameters()}
+
+
+def whole(parameter: nn.Parameter) -> Tensor:
+    return parameter.full_tensor() if isinstance(parameter, DTensor) else parameter
 
 
 def the_toy() -> TrainingTask:
@@ -65,23 +81,29 @@ def test_first_values_are_the_same_on_one_two_and_three_ranks(tmp_path: Path) ->
     assert alone["blocks.0.inner.weight"] != alone["blocks.1.inner.weight"]
 
 
-def losses(training: TrainingConfig) -> list[float]:
-    """The losses of some steps, and the sum of all weights after them."""
-    ranks, rank = torch.distributed.get_world_size(), torch.distributed.get_rank()
-    task = the_toy()
-    model = sharded(task)
-    optimizer = torch.optim.AdamW(model.named_parameters(), lr=0.01)
+def a_step(
+    training: TrainingConfig, task: TrainingTask, model: nn.Module, optimizer_of: Any
+) -> OptimizerStep:
+    optimizer = optimizer_of(model.named_parameters(), lr=0.01)
     prefer_fused(optimizer)
-    per_step = accumulation_steps(training.global_batch_size, training.micro_batch_size, ranks)
-    step = OptimizerStep(
+    weights = working_weights(model, compute_dtype(training.precision))
+    return OptimizerStep(
         task=task,
         model=model,
-        optimizer=optimizer,
+        weights=weights,
+        update=update_by(optimizer, weights),
         max_grad_norm=training.max_grad_norm,
-        ranks=ranks,
+        ranks=torch.distributed.get_world_size(),
+        replicas=a_sharding(training).replicas,
         device=CPU,
+        before_update=lambda: None,
     )
-    batches = Batches(
+
+
+def the_batches(training: TrainingConfig, task: TrainingTask) -> Batches:
+    ranks, rank = torch.distributed.get_world_size(), torch.distributed.get_rank()
+    per_step = accumulation_steps(training.global_batch_size, training.micro_batch_size, ranks)
+    return Batches(
         task=task,
         seed=training.seed,
         micro_batch=training.micro_batch_size,
@@ -93,8 +115,19 @@ def losses(training: TrainingConfig) -> list[float]:
         used_samples=len(task.dataset),
         clock=PhaseClock("compute"),
     )
+
+
+def losses(training: TrainingConfig, optimizer_of: Any = torch.optim.AdamW) -> list[float]:
+    """The losses of some steps, and the sum of all weights after them."""
+    task = the_toy()
+    model = sharded(task, training)
+    step = a_step(training, task, model, optimizer_of)
+    batches = the_batches(training, task)
+    wishes = Wishes(stop=StopRequest(), save=SaveWish(every_seconds=None, annotations=None))
     results = [
-        step.run(batches.of_step(index * training.global_batch_size), per_step, StopRequest()).loss
+        step.run(batches.of_step(index * training.global_batch_size), batches.per_step, wishes)
+        .read()
+        .loss
         for index in range(training.steps or 0)
     ]
     return [*results, sum(sum(values) for values in full(model).values())]
@@ -112,6 +145,73 @@ def test_losses_and_weights_are_the_same_at_every_world_size_and_accumulation(
         split = replace(training, micro_batch_size=micro_batch)
         for found in on_ranks(ranks, losses, tmp_path, split):
             assert found == pytest.approx(expected, rel=1e-5)
+
+
+@pytest.mark.parametrize("max_grad_norm", [None, 0.1])
+@pytest.mark.parametrize("precision", ["fp32", "bf16"])
+def test_every_strategy_computes_the_same(
+    tmp_path: Path, precision: Any, max_grad_norm: float | None
+) -> None:
+    training = replace(
+        TRAINING, precision=precision, max_grad_norm=max_grad_norm, micro_batch_size=3
+    )
+    [expected] = on_ranks(1, losses, tmp_path, with_sharding(training, "full"))
+    for ranks, strategy in [(1, "auto"), (2, "replicate"), (4, "hybrid"), (4, "replicate")]:
+        for found in on_ranks(ranks, losses, tmp_path, with_sharding(training, strategy)):
+            assert found == pytest.approx(expected, rel=1e-5 if precision == "fp32" else 2e-3)
+
+
+def probes(training: TrainingConfig, optimizer_of: Any) -> tuple[float, ...]:
+    """Loss and norm of two probes of the global batch, and whether they left weights alone."""
+    task = the_toy()
+    model = sharded(task, training)
+    step = a_step(training, task, model, optimizer_of)
+    [batch] = the_batches(training, task).of_step(0)
+    before = full(model)
+    results = [*step.probe(batch), *step.probe(batch)]
+    return (*results, full(model) == before)
+
+
+@pytest.mark.parametrize("precision", ["fp32", "bf16"])
+def test_a_probe_finds_the_same_norm_under_every_strategy_and_updates_nothing(
+    tmp_path: Path, precision: Any
+) -> None:
+    training = replace(TRAINING, precision=precision, micro_batch_size=12)
+    full_sharding = with_sharding(training, "full")
+    [expected] = on_ranks(1, probes, tmp_path, full_sharding, torch.optim.AdamW)
+    assert expected[:2] == expected[2:4]
+    assert expected[1] > 0
+    assert expected[4]
+    for ranks, strategy in [(1, "auto"), (2, "replicate"), (4, "hybrid"), (2, "auto")]:
+        split = with_sharding(replace(training, micro_batch_size=12 // ranks), strategy)
+        for optimizer in (torch.optim.AdamW, torch.optim.Adagrad):
+            for found in on_ranks(ranks, probes, tmp_path, split, optimizer):
+                assert found == pytest.approx(expected, rel=1e-5 if precision == "fp32" else 2e-3)
+
+
+def with_sharding(
+    training: TrainingConfig, strategy: Any, *, reshard: bool | None = None
+) -> TrainingConfig:
+    config = ShardingConfig(strategy=strategy, reshard_after_forward=reshard)
+    return replace(training, sharding=config)
+
+
+@pytest.mark.parametrize("micro_batch", [12, 4])
+@pytest.mark.parametrize("optimizer", [torch.optim.AdamW, torch.optim.Adagrad])
+def test_one_rank_without_fsdp_computes_exactly_what_it_does_with_it(
+    tmp_path: Path, micro_batch: int, optimizer: Any
+) -> None:
+    training = replace(TRAINING, precision="bf16", max_grad_norm=0.1, micro_batch_size=micro_batch)
+    [with_fsdp] = on_ranks(1, losses, tmp_path, with_sharding(training, "full"), optimizer)
+    assert on_ranks(1, losses, tmp_path, training, optimizer) == [with_fsdp]
+
+
+@pytest.mark.parametrize("reshard", [True, False])
+def test_weights_may_stay_gathered_until_backward(tmp_path: Path, reshard: bool) -> None:  # noqa: FBT001
+    [expected] = on_ranks(1, losses, tmp_path, TRAINING)
+    training = with_sharding(TRAINING, "full", reshard=reshard)
+    for found in on_ranks(2, losses, tmp_path, training):
+        assert found == pytest.approx(expected, rel=1e-5)
 
 
 def plain_losses(training: TrainingConfig) -> list[float]:
@@ -157,6 +257,26 @@ def test_it_is_what_a_plain_loop_computes(tmp_path: Path, max_grad_norm: float |
         assert found == pytest.approx(expected, rel=1e-5)
 
 
+class Headed(nn.Module):
+    """An embedding and a head as large as a block, and a norm that is not."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.embedding = nn.Embedding(toy.WIDTH, 40)
+        self.blocks = nn.ModuleList(toy.ToyBlock() for _ in range(2))
+        self.norm = nn.LayerNorm(toy.WIDTH)
+        self.head = nn.Linear(toy.WIDTH, 40, bias=False)
+
+
+def test_what_is_as_large_as_a_block_is_gathered_by_itself() -> None:
+    model = Headed()
+    blocks = list(model.blocks)
+    assert own_groups(model, blocks) == [*blocks, model.embedding, model.head]
+    model.head.weight = model.embedding.weight  # of one shape or not: they are one parameter
+    assert own_groups(model, blocks) == blocks
+    assert own_groups(model, [model]) == []
+
+
 class Tied(nn.Module):
     """A head that shares the weights of the embedding."""
 
@@ -178,8 +298,7 @@ def tied_after_a_step() -> tuple[bool, float]:
     optimizer.step()
     embedding = model.get_parameter("embedding.weight")
     difference = model(torch.arange(7)) - torch.zeros(7, 7)
-    assert isinstance(embedding, DTensor)
-    weight = embedding.full_tensor()
+    weight = whole(embedding)
     return len(list(model.parameters())) == 1, (difference - weight @ weight.T).abs().max().item()
 
 

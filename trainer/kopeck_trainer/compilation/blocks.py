@@ -8,6 +8,7 @@ from typing import Any
 import torch
 from torch import nn
 
+from kopeck_trainer.compilation.loss import Loss
 from kopeck_trainer.config import CompileMode
 
 GRAPHS_OF_A_SHAPE = 4
@@ -22,6 +23,9 @@ class Blocks:
     """
 
     modules: Sequence[nn.Module]
+    loss: Loss | None
+    """None where it is not to be compiled. Whatever the mode, it is compiled as by `default`: to
+    record it in a CUDA graph would take a copy of the model's output."""
     fails_on_graph_break: bool
 
     def set_mode(self, mode: CompileMode, **options: Any) -> None:
@@ -29,11 +33,18 @@ class Blocks:
 
         `options` are Inductor's, on top of those of the mode.
         """
+        if mode == "off":
+            for module in (*self.modules, *self._losses):
+                module._compiled_call_impl = None  # noqa: SLF001  torch has no public way back
+            return
         for block in self.modules:
-            if mode == "off":
-                block._compiled_call_impl = None  # noqa: SLF001  torch has no public way back
-            else:
-                self._compile(block, mode, options)
+            self._compile(block, mode, options)
+        for loss in self._losses:
+            loss.compile(dynamic=False, options=options or None)
+
+    @property
+    def _losses(self) -> list[Loss]:
+        return [self.loss] if self.loss else []
 
     def _compile(self, block: nn.Module, mode: CompileMode, options: dict[str, Any]) -> None:
         """Mode and options exclude each other in torch; a mode is a set of options."""

@@ -63,13 +63,15 @@ class Compilation:
         started_at = monotonic()
         try:
             yield
+            if not self.is_settled:
+                self._await_device()
         except Exception as error:
             self._raised(error)
             raise
         if self.is_settled:
             self._end_warm_up(compilations)
         else:
-            seconds = self._seconds_since(started_at)
+            seconds = monotonic() - started_at
             facts = StepFacts(seconds=seconds, has_compiled=self.watch.events != events)
             is_over = self.search.add_step(facts, self._compile_seconds())
             if is_over and remaining_steps > 0:
@@ -138,10 +140,10 @@ class Compilation:
             self.fallbacks.is_counting = self.mode != "off"
             self.reporter.is_warm()
 
-    def _seconds_since(self, started_at: float) -> float:
+    def _await_device(self) -> None:
+        """A mode on trial is measured by, and may be blamed for, what the device has done."""
         if self.device.type == "cuda":
             torch.cuda.synchronize(self.device)
-        return monotonic() - started_at
 
     def _compile_seconds(self) -> float:
         return self.reporter.clock.seconds()["compile"]

@@ -5,6 +5,7 @@ from functools import partial
 from kopeck_trainer.batches import Batches
 from kopeck_trainer.compilation.blocks import Blocks, allow_graphs
 from kopeck_trainer.compilation.fallbacks import Fallbacks
+from kopeck_trainer.compilation.loss import Loss
 from kopeck_trainer.compilation.numerics import Ladder
 from kopeck_trainer.compilation.probing import Prober
 from kopeck_trainer.compilation.record import decision_key
@@ -33,6 +34,7 @@ def set_up_compilation(  # noqa: PLR0913  one of each thing that it connects
     compile_config, lengths = training.compile, training.data.pad_to
     blocks = Blocks(
         modules=find_blocks(step.task, step.model),
+        loss=step.task.loss if isinstance(step.task.loss, Loss) else None,
         fails_on_graph_break=compile_config.fails_on_graph_break,
     )
     allow_graphs(MODES_TRIED, max(1, len(lengths)))

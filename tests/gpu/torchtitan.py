@@ -1,0 +1,39 @@
+"""The peer: torchtitan 0.2.2 on the same model, from a folder that holds it and its `run.sh`."""
+
+import os
+import re
+import statistics
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+_FIGURES = re.compile(r"memory: *([\d.]+)GiB.*tps: *([\d,]+)")
+
+
+@dataclass(frozen=True, kw_only=True)
+class PeerRun:
+    """As torchtitan prints it, for the last steps. Tokens are counted per GPU."""
+
+    way: str
+    tokens_per_second: float
+    peak_reserved_gib: float
+
+
+def train(folder: Path, gpus: int, micro_batch: int, *, shards: bool) -> PeerRun:
+    """Compiled; on one GPU torchtitan itself does not shard. Raises ValueError where it failed."""
+    on_one_gpu = {"PEER_FSDP": str(int(shards))} if gpus == 1 else {}
+    output = subprocess.run(
+        ["bash", folder / "run.sh", str(gpus), str(micro_batch), "compile"],
+        env={**os.environ, **on_one_gpu},
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
+    figures = _FIGURES.findall(output)
+    if not figures:
+        raise ValueError(output)
+    return PeerRun(
+        way="FSDP2" if shards else "unsharded",
+        tokens_per_second=statistics.median(float(tps.replace(",", "")) for _, tps in figures),
+        peak_reserved_gib=max(float(memory) for memory, _ in figures),
+    )

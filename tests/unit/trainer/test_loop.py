@@ -1,0 +1,152 @@
+"""A host that is a step ahead of its device sees the end later, but all ranks at the same step."""
+
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, field
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+import torch
+
+from kopeck_trainer.checkpoint.manifest import Position
+from kopeck_trainer.config import TrainingConfig
+from kopeck_trainer.loop import Loop
+from kopeck_trainer.progress import Progress
+from kopeck_trainer.reporter import Reporter
+from kopeck_trainer.save_wish import SaveWish
+from kopeck_trainer.step_totals import PendingTotals
+from kopeck_trainer.stop_request import StopRequest
+from kopeck_trainer.wishes import Wishes
+
+
+@dataclass
+class Recording:
+    """A step that asks to stop or to save, and checkpoints that are due, when they are told to."""
+
+    stops_at: int = 0
+    wishes_at: int = 0
+    settles_at: int = 0
+    """After this step no compile mode is on trial any more."""
+    most_ahead: int = 0
+    """Steps that were handed over before they were told, while modes were on trial."""
+    progressed: int = 0
+    due_every: int = 1000
+    ran: int = 0
+    saved: list[int] = field(default_factory=list)
+    told: list[int] = field(default_factory=list)
+
+    def run(self, *_: Any) -> PendingTotals:
+        if not self.is_settled:
+            self.most_ahead = max(self.most_ahead, self.ran - len(self.told))
+        self.ran += 1
+        return PendingTotals(
+            torch.tensor(0.5),
+            torch.tensor(float(self.ran == self.stops_at)),
+            torch.tensor(float(self.ran == self.wishes_at)),
+        )
+
+    @property
+    def is_settled(self) -> bool:
+        return self.ran >= self.settles_at
+
+    def is_due(self, position: Position, *, is_wished: bool) -> bool:
+        return is_wished or position.step % self.due_every == 0
+
+    def begin(self, position: Position) -> None:
+        assert self.told[-1] == position.step  # whatever is saved was told before
+        self.saved.append(position.step)
+
+    def step(self, line: Any) -> None:
+        self.told.append(line.step)
+
+
+@dataclass
+class NoCompilation:
+    """Modes are on trial until the recorded step has settled them."""
+
+    recording: Recording
+    watch: Any = field(
+        default_factory=lambda: SimpleNamespace(graph_breaks=0, recompiles=0, is_warm=True)
+    )
+
+    def begin(self, remaining_steps: int) -> None:
+        assert remaining_steps == 10
+
+    def step(self, _remaining_steps: int) -> AbstractContextManager[None]:
+        return nullcontext()
+
+    @property
+    def is_settled(self) -> bool:
+        return self.recording.is_settled
+
+
+def run(recording: Recording, lead: int) -> tuple[bool, int]:
+    """Ten steps at most. Whether they were completed, and the last step."""
+    batches = SimpleNamespace(per_step=1, micro_batch=4, ranks=1, of_step=lambda _: no_batches())
+
+    def progressed() -> None:
+        recording.progressed += 1
+
+    loop = Loop(
+        training=TrainingConfig(global_batch_size=4, micro_batch_size=4, steps=10),
+        last_sample=40,
+        position=Position(step=0, samples=0),
+        step=cast("Any", recording),
+        lead=lead,
+        batches=cast("Any", batches),
+        checkpoints=cast("Any", recording),
+        compilation=cast("Any", NoCompilation(recording)),
+        hang_watch=cast("Any", SimpleNamespace(progressed=progressed)),
+        wishes=Wishes(stop=StopRequest(), save=SaveWish(every_seconds=None, annotations=None)),
+        reporter=Reporter({}),
+        progress=cast("Progress", recording),
+        garbage=cast("Any", SimpleNamespace(step_ended=lambda: None)),
+    )
+    return loop.run(), loop.position.step
+
+
+def no_batches() -> Iterator[Any]:
+    return iter(())
+
+
+@pytest.mark.parametrize(("lead", "last_step"), [(0, 3), (1, 4)])
+def test_it_stops_after_the_steps_that_were_under_way(lead: int, last_step: int) -> None:
+    recording = Recording(stops_at=3)
+    assert run(recording, lead) == (False, last_step)
+    assert recording.told == list(range(1, last_step + 1))
+
+
+@pytest.mark.parametrize("lead", [0, 1])
+def test_every_step_is_told_once_and_in_order(lead: int) -> None:
+    recording = Recording(due_every=4)
+    assert run(recording, lead) == (True, 10)
+    assert recording.told == list(range(1, 11))
+    assert recording.saved == [4, 8]
+
+
+def test_a_wish_that_is_seen_while_saving_ends_the_training_there() -> None:
+    recording = Recording(stops_at=4, due_every=4)
+    assert run(recording, lead=1) == (False, 4)
+    assert recording.saved == [4]
+
+
+@pytest.mark.parametrize(("lead", "saved_step"), [(0, 3), (1, 4)])
+def test_a_wish_to_save_is_seen_after_the_step_that_carried_it(lead: int, saved_step: int) -> None:
+    recording = Recording(wishes_at=3)
+    assert run(recording, lead) == (True, 10)
+    assert recording.saved == [saved_step]
+
+
+def test_steps_are_taken_one_by_one_while_compile_modes_are_on_trial() -> None:
+    recording = Recording(settles_at=6)
+    assert run(recording, lead=1) == (True, 10)
+    assert recording.most_ahead == 0
+    assert recording.told == list(range(1, 11))
+
+
+@pytest.mark.parametrize("lead", [0, 1])
+def test_the_watch_hears_of_steps_as_they_end(lead: int) -> None:
+    recording = Recording()
+    run(recording, lead)
+    assert recording.progressed == 10 - lead

@@ -1,0 +1,130 @@
+"""The weights that forward and backward compute with, and where their gradients arrive.
+
+Between two steps a model holds its masters: what is trained, saved and loaded.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import torch
+from torch import Tensor, nn
+from torch.distributed.fsdp import FSDPModule
+from torch.distributed.tensor import DTensor
+
+
+class FsdpWeights:
+    """FSDP makes them of the masters in each step, and reduces their gradients."""
+
+    def __init__(self, model: FSDPModule) -> None:
+        self._model = model
+
+    @contextmanager
+    def micro_batch(self, index: int, micro_batches: int) -> Iterator[None]:
+        """Around forward and backward. Only the last one of a step reduces the gradients."""
+        is_last = index == micro_batches - 1
+        self._model.set_requires_gradient_sync(is_last)
+        self._model.set_is_last_backward(is_last)
+        yield
+
+    def gradient(self, master: nn.Parameter) -> Tensor | None:
+        """This rank's part of it, after the last micro-batch."""
+        return None if master.grad is None else local(master.grad)
+
+    def working(self, _master: nn.Parameter) -> Tensor | None:
+        """What an update has to write beside the master."""
+        return None
+
+    def give_gradients(self) -> None:
+        """The masters have them already."""
+
+    def refresh(self) -> None:
+        """FSDP does, in each step."""
+
+    def forget_gradients(self) -> None:
+        """The optimizer does."""
+
+
+class WholeWeights:
+    """Copies in the dtype of compute, kept beside the masters by a rank that has the whole model.
+
+    The numbers are those of FSDP on one rank, which copies every weight and gradient twice.
+    """
+
+    def __init__(self, model: nn.Module, dtype: torch.dtype) -> None:
+        self._owners = _owners(model)
+        self._copies = {
+            master: nn.Parameter(master.detach().to(dtype), requires_grad=master.requires_grad)
+            for master in self._owners
+            if master.is_floating_point() and master.dtype != dtype
+        }
+
+    @contextmanager
+    def micro_batch(self, _index: int, micro_batches: int) -> Iterator[None]:
+        """Around forward and backward. The gradients of several are added up in the masters'."""
+        self._install(self._copies)
+        try:
+            yield
+        finally:
+            self._install({master: master for master in self._copies})
+        if micro_batches > 1:
+            self.give_gradients()
+
+    def gradient(self, master: nn.Parameter) -> Tensor | None:
+        """Of one micro-batch as backward left it, of several their sum."""
+        copy = self._copies.get(master, master)
+        return master.grad if copy.grad is None else copy.grad
+
+    def working(self, master: nn.Parameter) -> Tensor | None:
+        """What an update has to write beside the master."""
+        return self._copies.get(master)
+
+    def give_gradients(self) -> None:
+        """Add the gradients of the copies to the masters', in their dtype."""
+        for master, copy in self._copies.items():
+            if copy.grad is None:
+                continue
+            if master.grad is None:
+                master.grad = copy.grad.to(master.dtype)
+            else:
+                master.grad.add_(copy.grad)
+            copy.grad = None
+
+    @torch.no_grad()
+    def refresh(self) -> None:
+        """After an update that wrote the masters alone."""
+        for master, copy in self._copies.items():
+            copy.copy_(master)
+
+    def forget_gradients(self) -> None:
+        for copy in self._copies.values():
+            copy.grad = None
+
+    def _install(self, weights: dict[nn.Parameter, nn.Parameter]) -> None:
+        for master, weight in weights.items():
+            for module, name in self._owners[master]:
+                # Not setattr, which costs 20 µs each; FSDP swaps its parameters in this way too.
+                module._parameters[name] = weight  # noqa: SLF001
+
+
+WorkingWeights = FsdpWeights | WholeWeights
+
+
+def working_weights(model: nn.Module, dtype: torch.dtype) -> WorkingWeights:
+    """Those of a parallelized model whose masters have their values."""
+    return FsdpWeights(model) if isinstance(model, FSDPModule) else WholeWeights(model, dtype)
+
+
+def local(tensor: Tensor) -> Tensor:
+    """This rank's part."""
+    return tensor.to_local() if isinstance(tensor, DTensor) else tensor
+
+
+def _owners(model: nn.Module) -> dict[nn.Parameter, list[tuple[nn.Module, str]]]:
+    """The modules that have each parameter, more than one where it is tied, and its name there."""
+    owners: dict[nn.Parameter, list[tuple[nn.Module, str]]] = defaultdict(list)
+    for module in model.modules():
+        for name, parameter in module._parameters.items():  # noqa: SLF001  all owners of tied ones
+            if parameter is not None:
+                owners[parameter].append((module, name))
+    return dict(owners)
