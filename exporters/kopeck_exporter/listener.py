@@ -6,6 +6,7 @@ SOCK_SEQPACKET, because a datagram socket queues eleven messages for all senders
 import selectors
 import socket
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
@@ -55,7 +56,8 @@ class ReportListener:
 
     def stop(self) -> None:
         self._stopped.set()
-        self._socket.shutdown(socket.SHUT_RDWR)  # wakes the selector
+        with suppress(OSError):  # the thread may have seen the flag, and closed it already
+            self._socket.shutdown(socket.SHUT_RDWR)  # wakes the selector
 
     def _accept(self) -> None:
         try:
