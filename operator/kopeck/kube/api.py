@@ -8,7 +8,7 @@ from urllib.parse import urlencode
 import aiohttp
 from kubernetes.aio.client import ApiClient
 from tenacity import AsyncRetrying, RetryCallState, retry_if_exception, stop_after_attempt
-from tenacity.wait import wait_base, wait_exponential_jitter
+from tenacity.wait import wait_base, wait_exponential, wait_random
 
 from kopeck.kube.errors import ApiError, api_error
 
@@ -18,7 +18,7 @@ APPLY_PATCH = "application/apply-patch+yaml"
 
 _TIMEOUT_SECONDS = 15.0
 _ATTEMPTS = 6
-_BACKOFF = wait_exponential_jitter(initial=0.1, max=5, jitter=0.1)
+_BACKOFF = wait_exponential(multiplier=0.1, max=5) + wait_random(0, 0.1)
 
 
 class _TransientError(ApiError):
