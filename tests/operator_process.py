@@ -76,10 +76,14 @@ class OperatorProcess:
         self._process.wait()
 
     def stop(self) -> int:
-        """Ask it to end; its exit code."""
+        """Ask it to end; its exit code. One that does not end in time is killed, and raises."""
         assert self._process is not None
         self._process.send_signal(signal.SIGTERM)
-        return self._process.wait(timeout=30)
+        try:
+            return self._process.wait(timeout=30)
+        except subprocess.TimeoutExpired:
+            self.kill()
+            raise
 
     @property
     def pid(self) -> int:

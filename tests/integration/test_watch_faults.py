@@ -88,7 +88,7 @@ def is_watch(call: Call) -> bool:
     return call.is_watch
 
 
-@pytest.mark.parametrize("status", [403, 404, 410, 429, 500])
+@pytest.mark.parametrize("status", [401, 403, 404, 410, 429, 500])
 @pytest.mark.parametrize(
     ("end", "next_request"),
     [

@@ -44,7 +44,8 @@ async def run_operator(configuration: Configuration, settings: OperatorSettings)
     metrics = OperatorMetrics(cache, lambda: queue.depth, lambda: sync.last_event_unix_seconds)
     async with ApiClient(configuration) as client:
         cluster = Cluster(Api(client, metrics.count_request))
-        sync = Sync(cluster, cache, queue, _now)
+        watch = Watch(configuration)
+        sync = Sync(cluster, cache, queue, _now, watch.restart)
         ledgers = Ledgers(cluster, settings.namespace, _now)
         reconciler = Reconciler(
             cluster=cluster,
@@ -56,8 +57,7 @@ async def run_operator(configuration: Configuration, settings: OperatorSettings)
             exporter_image=settings.exporter_image,
             pods_known_until=lambda: sync.pods_known_until,
         )
-        watch = Watch(configuration, sync.see_job, sync.see_pod)
-        health = Health(queue, watch)
+        health = Health(queue, lambda: watch.is_alive and sync.watch_owes_nothing())
         workers = Workers(reconciler, queue, cache, cluster, metrics)
         stopped = _stopped_by_signal()
         runner, port = await serve(settings.port, metrics.registry, health.what_is_wrong)
@@ -66,7 +66,8 @@ async def run_operator(configuration: Configuration, settings: OperatorSettings)
             first = _first_lists(sync, ledgers, cluster, settings.namespace)
             if await _until(stopped, first):
                 _log.info("in sync, watching")
-                parts = (sync.run(), watch.run(), health.run(), workers.run())
+                watching = watch.run(sync.see_job, sync.see_pod)
+                parts = (sync.run(), watching, health.run(), workers.run())
                 await _until(stopped, *parts)
         finally:
             await runner.cleanup()

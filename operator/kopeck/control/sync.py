@@ -14,6 +14,7 @@ from typing import Any
 from kopeck.api.job_key import JobKey
 from kopeck.control.cache import Cache, is_our_pod
 from kopeck.control.dirty_queue import DirtyQueue
+from kopeck.control.staleness import Staleness
 from kopeck.kube.cluster import Cluster
 from kopeck.plan.job_view import JobView
 
@@ -23,18 +24,26 @@ RESYNC_SECONDS = 400.0
 _RELIST_SETTLES_SECONDS = 2.0
 _SPREAD_SECONDS_PER_JOB = 0.01
 _LONGEST_SPREAD_SECONDS = 10.0
+_WATCH_TELLS_WITHIN_SECONDS = 60.0
 
 
 class Sync:
     """Keeps cache and queue true to the cluster."""
 
     def __init__(
-        self, cluster: Cluster, cache: Cache, queue: DirtyQueue, clock: Callable[[], datetime]
+        self,
+        cluster: Cluster,
+        cache: Cache,
+        queue: DirtyQueue,
+        clock: Callable[[], datetime],
+        restart_watch: Callable[[], None],
     ) -> None:
         self._cluster = cluster
         self._cache = cache
         self._queue = queue
         self._clock = clock
+        self._restart_watch = restart_watch
+        self._staleness = Staleness()
         self._relisted = asyncio.Event()
         self.last_event_unix_seconds = time()
         self.pods_known_until = clock()
@@ -43,6 +52,7 @@ class Sync:
     def see_job(self, kind: str | None, manifest: Mapping[str, Any]) -> None:
         """Take in a watch event of a TrainingJob."""
         self._note(kind)
+        self._staleness.watch_told("jobs", manifest)
         key = JobView(manifest).key
         before = self._cache.job(key)
         if kind == "DELETED":
@@ -56,10 +66,15 @@ class Sync:
     def see_pod(self, kind: str | None, manifest: Mapping[str, Any]) -> None:
         """Take in a watch event of a pod."""
         self._note(kind)
+        self._staleness.watch_told("pods", manifest)
         if not is_our_pod(manifest):
             return
         take_in = self._cache.forget_pod if kind == "DELETED" else self._cache.see_pod
         self._queue.mark(take_in(manifest, self._clock()))
+
+    def watch_owes_nothing(self) -> bool:
+        """Whether the watches have told all that the last lists showed."""
+        return not self._staleness.untold()
 
     def known_uids(self) -> set[str]:
         return {job.key.uid for job in self._cache.jobs()}
@@ -78,14 +93,28 @@ class Sync:
             except Exception as error:  # noqa: BLE001  the next relist or resync tries again
                 _log.warning("lists failed, trying again: %s", error)
                 self._relisted.set()
+            else:
+                asyncio.get_running_loop().call_later(
+                    _WATCH_TELLS_WITHIN_SECONDS, self._restart_a_stale_watch
+                )
+
+    def _restart_a_stale_watch(self) -> None:
+        if untold := self._staleness.untold():
+            _log.warning(
+                "the watch does not tell of all %s, starting it again", " and ".join(untold)
+            )
+            self._restart_watch()
 
     async def list_everything(self, *, finished_too: bool = False) -> None:
         """Make fresh lists the truth, and mark every job that is not finished."""
         listed_at = self._clock()
+        self._staleness.begin_lists()
         jobs, resource_version = await self._cluster.all_jobs()
         listed = {self._cache.see_job(job).key for job in jobs}
+        self._staleness.list_showed("jobs", jobs)
         pod_uids: set[str] = set()
         async for pods, _ in self._cluster.all_pods():
+            self._staleness.list_showed("pods", pods)
             ours = [pod for pod in pods if is_our_pod(pod)]
             for pod in ours:
                 self._cache.see_pod(pod, self._clock())

@@ -1,8 +1,7 @@
 """kopf, embedded: it watches jobs and pods, and stores nothing on them.
 
-It runs in a thread with an event loop of its own. At its exit kopf cancels every task of its loop
-that is younger than itself; here those are only its own. It exits on what a watch cannot survive
-(an in-stream 500, HTTP 404 and 410, half a line), and is started again with backoff.
+It exits on what a watch cannot survive (an in-stream 500, HTTP 401, 404 and 410, half a line), and
+is started again with backoff.
 """
 
 import asyncio
@@ -15,6 +14,7 @@ import kopf
 from kubernetes.aio.client import Configuration
 
 from kopeck.api import names
+from kopeck.control.kopf_thread import run_kopf
 from kopeck.kube.connection import kopf_connection
 
 _log = logging.getLogger("kopeck.watch")
@@ -57,63 +57,57 @@ class _Endless(Collection[float]):
 class Watch:
     """The watches on TrainingJobs and on the pods of ours."""
 
-    def __init__(self, configuration: Configuration, see_job: Seen, see_pod: Seen) -> None:
+    def __init__(self, configuration: Configuration) -> None:
         self._configuration = configuration
-        self._see_job = see_job
-        self._see_pod = see_pod
+        self._stop = threading.Event()
         self.is_alive = False
 
-    async def run(self) -> None:
+    def restart(self) -> None:
+        """End kopf as it is now; run() starts it again."""
+        self._stop.set()
+
+    async def run(self, see_job: Seen, see_pod: Seen) -> None:
         """Watch until cancelled; each other exit of kopf is followed by a new start."""
         loop = asyncio.get_running_loop()
         failures = 0
         while True:
-            failures = await self._watch_once(loop, failures)
+            started = loop.time()
+            await self._watch_once(see_job, see_pod)
+            failures = 1 if loop.time() - started > _SOUND_AFTER_SECONDS else failures + 1
+            await asyncio.sleep(_BACKOFF_SECONDS[min(failures, len(_BACKOFF_SECONDS)) - 1])
 
-    async def _watch_once(self, loop: asyncio.AbstractEventLoop, failures: int) -> int:
-        started = loop.time()
-        stop = threading.Event()
+    async def _watch_once(self, see_job: Seen, see_pod: Seen) -> None:
+        self._stop = stop = threading.Event()
         self.is_alive = True
         try:
-            await asyncio.to_thread(self._watch_until_it_exits, loop, stop)
+            await run_kopf(self._registry(see_job, see_pod, stop), _settings(), stop)
         except Exception as error:  # noqa: BLE001  whatever ends kopf, the operator goes on
             _log.warning("watch ended, starting again: %s: %s", type(error).__name__, error)
         finally:
             self.is_alive = False
-            stop.set()
-        failures = 1 if loop.time() - started > _SOUND_AFTER_SECONDS else failures + 1
-        await asyncio.sleep(_BACKOFF_SECONDS[min(failures, len(_BACKOFF_SECONDS)) - 1])
-        return failures
 
-    def _watch_until_it_exits(self, loop: asyncio.AbstractEventLoop, stop: threading.Event) -> None:
-        async def watch() -> None:
-            try:
-                await kopf.operator(
-                    registry=self._registry(loop),
-                    settings=_settings(),
-                    clusterwide=True,
-                    stop_flag=stop,
-                )
-            finally:
-                # kopf waits for the flag in a thread, and no loop closes before its threads end.
-                stop.set()
-
-        asyncio.run(watch())
-
-    def _registry(self, loop: asyncio.AbstractEventLoop) -> kopf.OperatorRegistry:
+    def _registry(
+        self, see_job: Seen, see_pod: Seen, stop: threading.Event
+    ) -> kopf.OperatorRegistry:
+        loop = asyncio.get_running_loop()
         registry = kopf.OperatorRegistry()
+
+        def pass_on(seen: Seen, event: kopf.RawEvent) -> None:
+            # What was left behind may still watch, and is behind what came after it.
+            if not stop.is_set():
+                loop.call_soon_threadsafe(seen, event["type"], event["object"])
 
         @kopf.on.login(registry=registry)
         async def log_in(**_: Any) -> kopf.ConnectionInfo:
-            return kopf_connection(self._configuration)
+            return await kopf_connection(self._configuration)
 
         @kopf.on.event(names.GROUP, names.VERSION, names.PLURAL, registry=registry)
         async def on_job(event: kopf.RawEvent, **_: Any) -> None:
-            loop.call_soon_threadsafe(self._see_job, event["type"], event["object"])
+            pass_on(see_job, event)
 
         @kopf.on.event("", "v1", "pods", registry=registry)
         async def on_pod(event: kopf.RawEvent, **_: Any) -> None:
-            loop.call_soon_threadsafe(self._see_pod, event["type"], event["object"])
+            pass_on(see_pod, event)
 
         return registry
 
