@@ -11,15 +11,13 @@ import requests
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
-from tests.cluster import ClusterError, LocalCluster
-from tests.cluster.binaries import binary
+from tests.cluster import ClusterError, ExistingCluster, LocalCluster, existing_cluster
 from tests.cluster.processes import Process, start
+from tests.cluster.prometheus import start_prometheus
 from tests.cluster.record import remove
+from tests.demo_setting import MANIFEST, NAMESPACE, STATE, Setting, of_our_own, on
 from tests.waiting import eventually
 
-STATE = Path(".cluster")
-NAMESPACE = "demo"
-MANIFEST = Path("examples/byte-llama.yaml")
 JOB = "byte-llama"
 _DEADLINE_SECONDS = 900
 _POLL_SECONDS = 1.0
@@ -32,36 +30,25 @@ def main() -> int:
     if STATE.exists():
         console.print("Ending the cluster of an earlier demo")
         remove(STATE.resolve())
-    cluster = LocalCluster.start(STATE, nodes=2)
-    prepare(cluster)
-    operator, port = start_operator(cluster)
-    prometheus = cluster.start_prometheus(
-        targets=[f"127.0.0.1:{port}"], scrape_interval_seconds=_SCRAPE_SECONDS
-    )
-    cluster.kubectl("apply", f"--namespace={NAMESPACE}", f"--filename={MANIFEST}")
+    existing = existing_cluster()
+    setting = on(existing) if existing else of_our_own()
+    operator, port = start_operator(setting)
+    prometheus = start_prometheus(STATE.resolve(), [f"127.0.0.1:{port}"], _SCRAPE_SECONDS)
+    cluster = setting.cluster
+    cluster.kubectl("apply", f"--namespace={NAMESPACE}", "--filename=-", stdin=setting.manifest)
     console.print(f"kubectl apply -f {MANIFEST}")
     status = follow(cluster, operator)
-    show(cluster, prometheus)
+    show(setting, prometheus, status)
     return 0 if status.get("phase") == "Complete" else 1
 
 
-def prepare(cluster: LocalCluster) -> None:
-    """The TrainingJob's definition, and a namespace under the strictest pod security."""
-    cluster.kubectl("apply", "--filename=crds/")
-    cluster.kubectl("wait", "--for=condition=Established", "crd/trainingjobs.kopeck.dev")
-    cluster.kubectl("create", "namespace", NAMESPACE)
-    enforced = "pod-security.kubernetes.io/enforce=restricted"
-    cluster.kubectl("label", "namespace", NAMESPACE, enforced)
-    cluster.provide_volumes(NAMESPACE)
-
-
-def start_operator(cluster: LocalCluster) -> tuple[Process, int]:
+def start_operator(setting: Setting) -> tuple[Process, int]:
     """`kopeck operator` beside the cluster; its process and the port of its metrics."""
     operator = start(
-        cluster.state,
+        STATE.resolve(),
         "operator",
-        [sys.executable, "-m", "kopeck", "operator", "--config", "examples/operator.yaml"],
-        env={"KUBECONFIG": str(cluster.kubeconfig)},
+        [sys.executable, "-m", "kopeck", "operator", "--config", setting.operator_settings],
+        env={"KUBECONFIG": str(setting.cluster.kubeconfig)},
     )
 
     def port() -> int:
@@ -76,7 +63,7 @@ def start_operator(cluster: LocalCluster) -> tuple[Process, int]:
     return operator, eventually(port, seconds=60)
 
 
-def follow(cluster: LocalCluster, operator: Process) -> dict[str, Any]:
+def follow(cluster: LocalCluster | ExistingCluster, operator: Process) -> dict[str, Any]:
     """Show the job's progress until it ends; its last status."""
     deadline = monotonic() + _DEADLINE_SECONDS
     columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
@@ -117,9 +104,26 @@ def is_settled(status: dict[str, Any]) -> bool:
     return "hourlyRate" not in status.get("cost", {})
 
 
-def show(cluster: LocalCluster, prometheus: str) -> None:
+def show(setting: Setting, prometheus: str, status: dict[str, Any]) -> None:
     """The table, Prometheus' answer, and how to look further."""
-    kubectl = f"{binary('kubernetes')} kubectl --kubeconfig {STATE}/kubeconfig -n {NAMESPACE}"
+    print("$ kubectl get tj")
+    print(setting.cluster.kubectl("get", "tj", JOB, f"--namespace={NAMESPACE}"))
+    priced = next(each for each in status["conditions"] if each["type"] == "PriceKnown")
+    print(answer(prometheus) if priced["status"] == "True" else f"No dollars: {priced['message']}")
+    print(
+        f"\nLook further, from this folder:\n"
+        f"  alias k='{setting.kubectl} -n {NAMESPACE}'\n"
+        f"  k describe tj {JOB}\n"
+        f"  k get pods,events\n"
+        f"  k logs -l kopeck.dev/job={JOB} --tail=-1\n"
+        f"  {prometheus}/graph?g0.expr=kopeck_samples_per_second&g0.range_input=15m&g0.tab=0\n"
+        f"  {STATE}/logs holds the logs of the operator and of every component\n"
+        f"End it with: make down"
+    )
+
+
+def answer(prometheus: str) -> str:
+    """What Prometheus knows of the job's dollars per sample."""
     query = f'kopeck_dollars_per_sample{{training_job="{JOB}",basis="all_in"}}'
 
     def answered() -> str:
@@ -128,19 +132,7 @@ def show(cluster: LocalCluster, prometheus: str) -> None:
         assert results, query
         return str(results[0]["value"][1])
 
-    print("$ kubectl get tj")
-    print(cluster.kubectl("get", "tj", JOB, f"--namespace={NAMESPACE}"))
-    print(f"Prometheus: {query}\n  {eventually(answered)}")
-    print(
-        f"\nLook further, from this folder:\n"
-        f"  alias k='{kubectl}'\n"
-        f"  k describe tj {JOB}\n"
-        f"  k get pods,events\n"
-        f"  k logs -l kopeck.dev/job={JOB} --tail=-1\n"
-        f"  {prometheus}/graph?g0.expr=kopeck_samples_per_second&g0.range_input=15m&g0.tab=0\n"
-        f"  {STATE}/logs holds the logs of the operator and of every component\n"
-        f"End it with: make down"
-    )
+    return f"Prometheus: {query}\n  {eventually(answered)}"
 
 
 if __name__ == "__main__":

@@ -13,7 +13,7 @@ from typing import Any, Self
 import pytest
 import requests
 
-from tests.cluster import ClusterError, LocalCluster, existing_cluster
+from tests.cluster import ClusterError, ExistingCluster, LocalCluster, existing_cluster
 from tests.cluster.addresses import Addresses
 from tests.cluster.cache import cache_folder
 from tests.cluster.commands import run
@@ -23,6 +23,7 @@ from tests.cluster.processes import recorded
 from tests.cluster.record import Record, read, remove
 from tests.cluster.sandbox import INIT_NAME
 from tests.cluster.waiting import wait_until
+from tests.demo_setting import on
 from tests.waiting import eventually
 
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="real nodes need root")
@@ -316,6 +317,14 @@ def test_a_cluster_named_by_kubeconfig_is_used_and_left_alone(
     assert "default" in found.kubectl("get", "namespaces")
     monkeypatch.setenv("KUBECONFIG", str(tmp_path / "absent"))
     assert existing_cluster() is None
+
+
+def test_the_demo_asks_for_an_image_that_a_cluster_of_the_users_can_pull(
+    control_plane: LocalCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("KOPECK_IMAGE", raising=False)
+    with pytest.raises(ClusterError, match="set KOPECK_IMAGE to one that its nodes can pull"):
+        on(ExistingCluster(control_plane.kubeconfig, control_plane.api_url))
 
 
 def test_a_folder_with_other_files_is_not_taken_for_a_cluster(tmp_path: Path) -> None:
