@@ -14,7 +14,8 @@ from threading import Event
 from time import monotonic
 
 from kopeck_exporter.errors import ErrorCounts, Fault
-from kopeck_exporter.report import MalformedReportError, Report, read_report
+from kopeck_exporter.fields import MalformedReportError
+from kopeck_exporter.report import Report, read_report
 
 LARGEST_MESSAGE_BYTES = 64 * 1024
 MOST_SENDERS = 64  # far above a node's ranks; bounds what a sender that leaks connections costs

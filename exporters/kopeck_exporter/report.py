@@ -1,21 +1,26 @@
 """One message of a rank, and the checks that it passes before anything is counted."""
 
 import json
-import re
 import sys
 from dataclasses import dataclass
-from typing import Any, TypeGuard
+from typing import Any
 
+from kopeck_exporter.fields import (
+    MalformedReportError,
+    checked_number,
+    checked_whole,
+    is_number,
+    number,
+    number_if_known,
+    text_if_known,
+    whole,
+    whole_if_known,
+    word_if_known,
+)
 from kopeck_exporter.names import PHASES, STEP_SECONDS_BUCKETS
 from kopeck_exporter.totals import Totals
 
 VERSION = 1
-LONGEST_TEXT = 1000
-LARGEST_WHOLE = 2**53  # JSON readers and Prometheus count exactly up to here
-
-
-class MalformedReportError(Exception):
-    """The message is no report; the text says which field is wrong."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,20 +53,20 @@ def read_report(data: bytes) -> Report:
     if message.get("v") != VERSION:
         raise MalformedReportError(f"v is not {VERSION}")
     return Report(
-        rank=_whole(message, "rank"),
-        local_rank=_whole(message, "local_rank"),
-        sequence=_whole(message, "seq"),
-        time_unix_seconds=_number(message, "time"),
-        step=_whole_if_known(message, "step"),
-        job_samples=_whole_if_known(message, "job_samples"),
+        rank=whole(message, "rank"),
+        local_rank=whole(message, "local_rank"),
+        sequence=whole(message, "seq"),
+        time_unix_seconds=number(message, "time"),
+        step=whole_if_known(message, "step"),
+        job_samples=whole_if_known(message, "job_samples"),
         totals=_totals(message),
         loss=_loss(message),
-        step_seconds=_number_if_known(message, "step_seconds"),
-        samples_per_second=_number_if_known(message, "samples_per_second"),
-        mfu=_number_if_known(message, "mfu"),
-        compile_mode=_word_if_known(message, "compile_mode"),
-        numerics_mismatch=_text_if_known(message, "numerics_mismatch"),
-        checkpoint_step=_whole_if_known(message, "checkpoint_step"),
+        step_seconds=number_if_known(message, "step_seconds"),
+        samples_per_second=number_if_known(message, "samples_per_second"),
+        mfu=number_if_known(message, "mfu"),
+        compile_mode=word_if_known(message, "compile_mode"),
+        numerics_mismatch=text_if_known(message, "numerics_mismatch"),
+        checkpoint_step=whole_if_known(message, "checkpoint_step"),
     )
 
 
@@ -77,48 +82,15 @@ def _json_object(data: bytes) -> dict[str, Any]:
 
 def _totals(message: dict[str, Any]) -> Totals:
     return Totals(
-        samples=_whole(message, "samples"),
-        tokens=_whole_if_known(message, "tokens"),
+        samples=whole(message, "samples"),
+        tokens=whole_if_known(message, "tokens"),
         step_bucket_counts=_bucket_counts(message, "step_bucket_counts"),
-        step_seconds_sum=_number(message, "step_seconds_sum"),
+        step_seconds_sum=number(message, "step_seconds_sum"),
         phase_seconds=_phase_seconds(message, "phase_seconds"),
-        compile_seconds=_number_if_known(message, "compile_seconds"),
-        graph_breaks=_whole_if_known(message, "graph_breaks"),
-        recompiles=_whole_if_known(message, "recompiles"),
+        compile_seconds=number_if_known(message, "compile_seconds"),
+        graph_breaks=whole_if_known(message, "graph_breaks"),
+        recompiles=whole_if_known(message, "recompiles"),
     )
-
-
-def _is_number(value: object) -> TypeGuard[int | float]:
-    """JSON's true is no number, though an int to Python."""
-    return isinstance(value, int | float) and not isinstance(value, bool)
-
-
-def _whole(message: dict[str, Any], name: str) -> int:
-    return _checked_whole(message.get(name), name)
-
-
-def _whole_if_known(message: dict[str, Any], name: str) -> int | None:
-    return None if message.get(name) is None else _whole(message, name)
-
-
-def _checked_whole(value: object, name: str) -> int:
-    if not _is_number(value) or isinstance(value, float) or not 0 <= value <= LARGEST_WHOLE:
-        raise MalformedReportError(f"{name} is no whole number of 0 or more")
-    return value
-
-
-def _number(message: dict[str, Any], name: str) -> float:
-    return _checked_number(message.get(name), name)
-
-
-def _number_if_known(message: dict[str, Any], name: str) -> float | None:
-    return None if message.get(name) is None else _number(message, name)
-
-
-def _checked_number(value: object, name: str) -> float:
-    if not _is_number(value) or not 0 <= value <= LARGEST_WHOLE:  # NaN fails the comparison
-        raise MalformedReportError(f"{name} is no finite number of 0 or more")
-    return float(value)
 
 
 def _loss(message: dict[str, Any]) -> float | None:
@@ -126,33 +98,16 @@ def _loss(message: dict[str, Any]) -> float | None:
     value = message.get("loss")
     if value is None:
         return None
-    if not _is_number(value):
+    if not is_number(value):
         raise MalformedReportError("loss is no number")
     return float(value) if abs(value) <= sys.float_info.max else None
-
-
-def _word_if_known(message: dict[str, Any], name: str) -> str | None:
-    """Short and plain, since it becomes a label."""
-    value = message.get(name)
-    if value is None:
-        return None
-    if not isinstance(value, str) or not re.fullmatch("[a-z0-9_-]{1,32}", value):
-        raise MalformedReportError(f"{name} is no word of lower-case letters, digits, - and _")
-    return value
-
-
-def _text_if_known(message: dict[str, Any], name: str) -> str | None:
-    value = message.get(name)
-    if value is not None and (not isinstance(value, str) or len(value) > LONGEST_TEXT):
-        raise MalformedReportError(f"{name} is no text of at most {LONGEST_TEXT} characters")
-    return value
 
 
 def _bucket_counts(message: dict[str, Any], name: str) -> tuple[int, ...]:
     counts = message.get(name)
     if not isinstance(counts, list) or len(counts) != len(STEP_SECONDS_BUCKETS) + 1:
         raise MalformedReportError(f"{name} is no list of {len(STEP_SECONDS_BUCKETS) + 1} counts")
-    return tuple(_checked_whole(count, name) for count in counts)
+    return tuple(checked_whole(count, name) for count in counts)
 
 
 def _phase_seconds(message: dict[str, Any], name: str) -> tuple[float, ...]:
@@ -160,4 +115,4 @@ def _phase_seconds(message: dict[str, Any], name: str) -> tuple[float, ...]:
     by_phase = message.get(name)
     if not isinstance(by_phase, dict) or not by_phase.keys() <= set(PHASES):
         raise MalformedReportError(f"{name} does not map phases to seconds")
-    return tuple(_checked_number(by_phase.get(phase, 0.0), name) for phase in PHASES)
+    return tuple(checked_number(by_phase.get(phase, 0.0), name) for phase in PHASES)

@@ -2,12 +2,10 @@
 
 import operator
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any, TypeVar
+from dataclasses import dataclass, fields
+from typing import Any
 
 from kopeck_exporter.names import PHASES, STEP_SECONDS_BUCKETS
-
-Number = TypeVar("Number", int, float)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -19,13 +17,13 @@ class Totals:
     """
 
     samples: int
-    tokens: int | None
+    tokens: int | None = None
     step_bucket_counts: tuple[int, ...]
     step_seconds_sum: float
     phase_seconds: tuple[float, ...]
-    compile_seconds: float | None
-    graph_breaks: int | None
-    recompiles: int | None
+    compile_seconds: float | None = None
+    graph_breaks: int | None = None
+    recompiles: int | None = None
 
     @property
     def steps(self) -> int:
@@ -41,32 +39,23 @@ class Totals:
 
 ZERO = Totals(
     samples=0,
-    tokens=None,
     step_bucket_counts=(0,) * (len(STEP_SECONDS_BUCKETS) + 1),
     step_seconds_sum=0.0,
     phase_seconds=(0.0,) * len(PHASES),
-    compile_seconds=None,
-    graph_breaks=None,
-    recompiles=None,
 )
 
 
 def _merged(one: Totals, other: Totals, merge: Callable[[Any, Any], Any]) -> Totals:
-    return Totals(
-        samples=merge(one.samples, other.samples),
-        tokens=_merged_if_known(one.tokens, other.tokens, merge),
-        step_bucket_counts=tuple(map(merge, one.step_bucket_counts, other.step_bucket_counts)),
-        step_seconds_sum=merge(one.step_seconds_sum, other.step_seconds_sum),
-        phase_seconds=tuple(map(merge, one.phase_seconds, other.phase_seconds)),
-        compile_seconds=_merged_if_known(one.compile_seconds, other.compile_seconds, merge),
-        graph_breaks=_merged_if_known(one.graph_breaks, other.graph_breaks, merge),
-        recompiles=_merged_if_known(one.recompiles, other.recompiles, merge),
-    )
+    values = {
+        field.name: _merged_value(getattr(one, field.name), getattr(other, field.name), merge)
+        for field in fields(Totals)
+    }
+    return Totals(**values)
 
 
-def _merged_if_known(
-    one: Number | None, other: Number | None, merge: Callable[[Any, Any], Number]
-) -> Number | None:
+def _merged_value(one: Any, other: Any, merge: Callable[[Any, Any], Any]) -> Any:
     if one is None or other is None:
         return one if other is None else other
+    if isinstance(one, tuple):
+        return tuple(map(merge, one, other))
     return merge(one, other)

@@ -3,8 +3,9 @@
 from dataclasses import dataclass
 from threading import Lock
 
+from kopeck_exporter.fields import MalformedReportError
 from kopeck_exporter.known import total
-from kopeck_exporter.report import MalformedReportError, Report
+from kopeck_exporter.report import Report
 from kopeck_exporter.totals import ZERO, Totals
 
 STALE_SECONDS = 10.0  # a rank that lives reports every 2 s at the latest

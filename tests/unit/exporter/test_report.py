@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kopeck_exporter.report import MalformedReportError, read_report
+from kopeck_exporter.fields import MalformedReportError
+from kopeck_exporter.report import read_report
 from tests.unit.exporter.reporting import a_message
 
 WHOLE = ["rank", "local_rank", "seq", "samples"]

@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kopeck_exporter.report import MalformedReportError, Report, read_report
+from kopeck_exporter.fields import MalformedReportError
+from kopeck_exporter.report import Report, read_report
 from kopeck_exporter.totals import Totals
 from kopeck_exporter.worker import Worker
 from tests.unit.exporter.reporting import a_message, steps_of
