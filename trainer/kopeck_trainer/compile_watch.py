@@ -24,6 +24,10 @@ class CompileWatch:
         self.events = 0
         """Compilations, and what else takes a step's time: autotuning, recording CUDA graphs."""
         self._warm_compilations: int | None = None
+        self.listen()
+
+    def listen(self) -> None:
+        """Once more after `torch._dynamo.reset()`: it forgets who listens."""
         on_compile_start(self._started)
         on_compile_end(self._ended)
 

@@ -90,6 +90,7 @@ class Compilation:
         self.reporter.update(compile_decision=why)
         if self.search.has_compiled_losers(chosen):
             forget_graphs(self.device)
+            self.watch.listen()
         self._settle(chosen)
 
     def _settle(self, mode: CompileMode) -> None:
