@@ -3,7 +3,7 @@
 What is unknown or stale has no sample: absence is the only value that no query mistakes.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from time import monotonic
 
 from prometheus_client import Metric as Family
@@ -18,6 +18,25 @@ from kopeck_exporter.totals import Totals
 from kopeck_exporter.worker import RankState, Worker, furthest_report, mfu, samples_per_second
 
 Clock = Callable[[], float]
+
+SUMMED: Mapping[names.Metric, str] = {
+    names.SAMPLES_TOTAL: "samples",
+    names.TOKENS_TOTAL: "tokens",
+    names.GRAPH_BREAKS_TOTAL: "graph_breaks",
+    names.RECOMPILES_TOTAL: "recompiles",
+    names.EAGER_FALLBACKS_TOTAL: "eager_fallbacks",
+    names.COMPILE_CACHE_HITS_TOTAL: "compile_cache_hits",
+    names.COMPILE_CACHE_MISSES_TOTAL: "compile_cache_misses",
+    names.CUDAGRAPH_SKIPS_TOTAL: "cudagraph_skips",
+}
+"""The field of `Totals` whose sum over the ranks each metric is."""
+
+LARGEST: Mapping[names.Metric, str] = {
+    names.COMPILE_SECONDS_TOTAL: "compile_seconds",
+    names.NONFINITE_LOSSES_TOTAL: "nonfinite_losses",
+    names.LOSS_SPIKES_TOTAL: "loss_spikes",
+}
+"""Likewise, of the rank that has most."""
 
 
 class WorkerCollector(Collector):
@@ -46,6 +65,7 @@ class WorkerCollector(Collector):
             yield from self._totals([rank.totals for rank in ranks])
             yield from self._recent(ranks, self._clock())
         yield self._worker_info()
+        yield from self._compile_decision()
         yield from self._hourly_rate()
         yield self._error_counts()
 
@@ -54,13 +74,10 @@ class WorkerCollector(Collector):
         yield self._step_seconds(first)
         yield self._phase_seconds(ranks)
         yield from self._if_known(names.STEPS_TOTAL, first.steps)
-        yield from self._if_known(names.SAMPLES_TOTAL, total(each.samples for each in ranks))
-        yield from self._if_known(names.TOKENS_TOTAL, total(each.tokens for each in ranks))
-        slowest_compile_seconds = largest(each.compile_seconds for each in ranks)
-        yield from self._if_known(names.COMPILE_SECONDS_TOTAL, slowest_compile_seconds)
-        graph_breaks = total(each.graph_breaks for each in ranks)
-        yield from self._if_known(names.GRAPH_BREAKS_TOTAL, graph_breaks)
-        yield from self._if_known(names.RECOMPILES_TOTAL, total(each.recompiles for each in ranks))
+        for metric, name in SUMMED.items():
+            yield from self._if_known(metric, total(getattr(each, name) for each in ranks))
+        for metric, name in LARGEST.items():
+            yield from self._if_known(metric, largest(getattr(each, name) for each in ranks))
 
     def _recent(self, ranks: list[RankState], now_seconds: float) -> Iterator[Family]:
         fresh = any(rank.is_fresh(now_seconds) for rank in ranks)
@@ -76,6 +93,21 @@ class WorkerCollector(Collector):
         if ranks and (mode := furthest_report(ranks).compile_mode) is not None:
             labels["compile_mode"] = mode
         return self._family(names.WORKER_INFO, [(labels, 1)])
+
+    def _compile_decision(self) -> Iterator[Family]:
+        """Nothing until one is made."""
+        ranks = self._worker.ranks()
+        decision = furthest_report(ranks).compile_decision if ranks else None
+        if decision is None:
+            return
+        yield self._family(names.COMPILE_CHOICE_INFO, [({"mode": decision.mode}, 1)])
+        for metric, name in (
+            (names.COMPILE_TRIAL_COMPILE_SECONDS, "compile_seconds"),
+            (names.COMPILE_TRIAL_STEP_SECONDS, "step_seconds"),
+        ):
+            values = [({"mode": each.mode}, getattr(each, name)) for each in decision.trials]
+            yield self._family(metric, values)
+        yield from self._if_known(names.COMPILE_BREAK_EVEN_STEPS, decision.break_even_steps)
 
     def _step_seconds(self, first_rank: Totals) -> Family:
         family = self._family(names.STEP_SECONDS, [])

@@ -142,6 +142,93 @@ RECOMPILES_TOTAL = Metric(
     exported_by="worker",
     help="Compilations after the warm-up, summed over the worker's ranks. A steady job has none.",
 )
+EAGER_FALLBACKS_TOTAL = Metric(
+    name="kopeck_eager_fallbacks_total",
+    type="counter",
+    unit="calls",
+    labels=WORKER_LABELS,
+    exported_by="worker",
+    help="Calls of compiled blocks that ran eagerly after the warm-up, summed over the worker's "
+    "ranks: nothing was compiled for their shape. The log says what differs.",
+)
+COMPILE_CACHE_HITS_TOTAL = Metric(
+    name="kopeck_compile_cache_hits_total",
+    type="counter",
+    unit="graphs",
+    labels=WORKER_LABELS,
+    exported_by="worker",
+    help="Graphs that torch's compile cache had, summed over the worker's ranks.",
+)
+COMPILE_CACHE_MISSES_TOTAL = Metric(
+    name="kopeck_compile_cache_misses_total",
+    type="counter",
+    unit="graphs",
+    labels=WORKER_LABELS,
+    exported_by="worker",
+    help="Graphs that were compiled anew, summed over the worker's ranks. "
+    "With spec.training.compile.cache a second attempt should have none.",
+)
+CUDAGRAPH_SKIPS_TOTAL = Metric(
+    name="kopeck_cudagraph_skips_total",
+    type="counter",
+    unit="graphs",
+    labels=WORKER_LABELS,
+    exported_by="worker",
+    help="Graphs that a compile mode wanted to record as CUDA graphs and could not, summed over "
+    "the worker's ranks.",
+)
+NONFINITE_LOSSES_TOTAL = Metric(
+    name="kopeck_nonfinite_losses_total",
+    type="counter",
+    unit="steps",
+    labels=WORKER_LABELS,
+    exported_by="worker",
+    help="Steps whose loss was NaN or infinite. All workers see the same loss: take the maximum.",
+)
+LOSS_SPIKES_TOTAL = Metric(
+    name="kopeck_loss_spikes_total",
+    type="counter",
+    unit="steps",
+    labels=WORKER_LABELS,
+    exported_by="worker",
+    help="Steps whose loss was far above those before. "
+    "All workers see the same loss: take the maximum.",
+)
+COMPILE_CHOICE_INFO = Metric(
+    name="kopeck_compile_choice_info",
+    type="info",
+    labels=(*WORKER_LABELS, "mode"),
+    exported_by="worker",
+    help="Always 1: the compile mode that `auto` chose. Absent before, and for a mode that the "
+    "spec names; the mode in use is a label of kopeck_worker_info.",
+)
+COMPILE_TRIAL_COMPILE_SECONDS = Metric(
+    name="kopeck_compile_trial_compile_seconds",
+    type="gauge",
+    unit="seconds",
+    labels=(*WORKER_LABELS, "mode"),
+    exported_by="worker",
+    help="What `auto` chose by: time that a mode compiled on trial, of the slowest rank, in this "
+    "attempt or the one that tried it. Absent for modes not tried or not usable.",
+)
+COMPILE_TRIAL_STEP_SECONDS = Metric(
+    name="kopeck_compile_trial_step_seconds",
+    type="gauge",
+    unit="seconds",
+    labels=(*WORKER_LABELS, "mode"),
+    exported_by="worker",
+    help="What `auto` chose by: median step time of a mode on trial, of the slowest rank. "
+    "Absent for modes not tried or not usable.",
+)
+COMPILE_BREAK_EVEN_STEPS = Metric(
+    name="kopeck_compile_break_even_steps",
+    type="gauge",
+    unit="steps",
+    labels=WORKER_LABELS,
+    exported_by="worker",
+    help="Steps after which the mode that `auto` chose has repaid its longer compilation, compared "
+    "with the first mode tried. Absent where that one was kept.",
+)
 WORKER_INFO = Metric(
     name="kopeck_worker_info",
     type="info",

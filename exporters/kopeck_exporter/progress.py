@@ -51,6 +51,7 @@ def _of_job(ranks: list[RankState]) -> dict[str, Any]:
         "loss": furthest.loss,
         "checkpointStep": max(checkpoints, default=None),
         "compileMode": furthest.compile_mode,
+        "compileDecision": furthest.compile_decision and furthest.compile_decision.why,
         "numericsMismatch": next(mismatches, None),
         "reportedAt": max(each.time_unix_seconds for each in reports),
     }
@@ -65,6 +66,9 @@ def _of_worker(ranks: list[RankState], now_seconds: float) -> dict[str, Any]:
         "compileSeconds": largest(each.compile_seconds for each in totals),
         "graphBreaks": total(each.graph_breaks for each in totals),
         "recompiles": total(each.recompiles for each in totals),
+        "eagerFallbacks": total(each.eager_fallbacks for each in totals),
+        "nonfiniteLosses": largest(each.nonfinite_losses for each in totals),
+        "lossSpikes": largest(each.loss_spikes for each in totals),
     }
 
 

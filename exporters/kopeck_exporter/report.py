@@ -5,6 +5,7 @@ import sys
 from dataclasses import dataclass
 from typing import Any
 
+from kopeck_exporter.decision import CompileDecision, decision_if_known
 from kopeck_exporter.fields import (
     MalformedReportError,
     checked_number,
@@ -42,6 +43,7 @@ class Report:
     samples_per_second: float | None
     mfu: float | None
     compile_mode: str | None
+    compile_decision: CompileDecision | None
     numerics_mismatch: str | None
     """A sentence: how a compile mode differs from eager, so that it is not used."""
     checkpoint_step: int | None
@@ -65,6 +67,7 @@ def read_report(data: bytes) -> Report:
         samples_per_second=number_if_known(message, "samples_per_second"),
         mfu=number_if_known(message, "mfu"),
         compile_mode=word_if_known(message, "compile_mode"),
+        compile_decision=decision_if_known(message, "compile_decision"),
         numerics_mismatch=text_if_known(message, "numerics_mismatch"),
         checkpoint_step=whole_if_known(message, "checkpoint_step"),
     )
@@ -90,6 +93,12 @@ def _totals(message: dict[str, Any]) -> Totals:
         compile_seconds=number_if_known(message, "compile_seconds"),
         graph_breaks=whole_if_known(message, "graph_breaks"),
         recompiles=whole_if_known(message, "recompiles"),
+        compile_cache_hits=whole_if_known(message, "compile_cache_hits"),
+        compile_cache_misses=whole_if_known(message, "compile_cache_misses"),
+        cudagraph_skips=whole_if_known(message, "cudagraph_skips"),
+        eager_fallbacks=whole_if_known(message, "eager_fallbacks"),
+        nonfinite_losses=whole_if_known(message, "nonfinite_losses"),
+        loss_spikes=whole_if_known(message, "loss_spikes"),
     )
 
 

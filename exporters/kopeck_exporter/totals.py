@@ -24,6 +24,12 @@ class Totals:
     compile_seconds: float | None = None
     graph_breaks: int | None = None
     recompiles: int | None = None
+    compile_cache_hits: int | None = None
+    compile_cache_misses: int | None = None
+    cudagraph_skips: int | None = None
+    eager_fallbacks: int | None = None
+    nonfinite_losses: int | None = None
+    loss_spikes: int | None = None
 
     @property
     def steps(self) -> int:

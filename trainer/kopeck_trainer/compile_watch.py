@@ -50,6 +50,18 @@ class CompileWatch:
     def graph_breaks(self) -> int:
         return counters["graph_break"].total()
 
+    @property
+    def figures(self) -> dict[str, int]:
+        """By the names of `Figures`. A graph that torch's cache has is a hit, another a miss."""
+        inductor = counters["inductor"]
+        return {
+            "graph_breaks": self.graph_breaks,
+            "recompiles": self.recompiles,
+            "compile_cache_hits": inductor["fxgraph_cache_hit"],
+            "compile_cache_misses": inductor["fxgraph_cache_miss"],
+            "cudagraph_skips": inductor["cudagraph_skips"],
+        }
+
     def _started(self, args: CallbackArgs) -> None:
         self._clock.enter("compile")
         self.events += 1

@@ -3,6 +3,7 @@
 from bisect import bisect_left
 from collections import deque
 from dataclasses import dataclass, field
+from typing import Any
 
 from kopeck_exporter.names import STEP_SECONDS_BUCKETS
 
@@ -53,20 +54,24 @@ class Figures:
     job_samples: int | None = None
     """Of the whole job, as of `step`."""
     loss: float | None = None
-    nonfinite_losses: int = 0
+    nonfinite_losses: int | None = None
     """Steps of this process whose loss was NaN or infinite."""
-    loss_spikes: int = 0
+    loss_spikes: int | None = None
     """Steps whose loss was far above those before."""
     step_seconds: float | None = None
     checkpoint_step: int | None = None
     checkpoint_request: str | None = None
     """The last one that a checkpoint has answered."""
     compile_mode: str | None = None
-    compile_decision: str | None = None
-    """Why, where `auto` chose it."""
+    compile_decision: dict[str, Any] | None = None
+    """What `auto` chose, why, and the numbers of each mode that it tried."""
     graph_breaks: int | None = None
     recompiles: int | None = None
     """After warm-up."""
+    compile_cache_hits: int | None = None
+    compile_cache_misses: int | None = None
+    cudagraph_skips: int | None = None
+    """Graphs that were to be recorded as CUDA graphs and could not be."""
     flops_per_sample: float | None = None
     """That training needs, without recomputation."""
     peak_flops: float | None = None

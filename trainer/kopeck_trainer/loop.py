@@ -118,8 +118,12 @@ class Loop:
 
     def _tell(self, step: StepUnderWay, totals: Totals) -> None:
         now = monotonic()
-        watch = self.compilation.watch
-        self.reporter.update(graph_breaks=watch.graph_breaks, recompiles=watch.recompiles)
+        wrong = self.losses.seen(totals.loss)
+        self.reporter.update(
+            nonfinite_losses=self.losses.nonfinite,
+            loss_spikes=self.losses.spikes,
+            **self.compilation.watch.figures,
+        )
         self.reporter.step_ended(
             samples=self.batches.micro_batch * self.batches.per_step,
             step=step.position.step,
@@ -129,11 +133,8 @@ class Loop:
         )
         self.ended_at_seconds = now
         self.progress.step(self._line(step, totals))
-        if wrong := self.losses.seen(totals.loss):
+        if wrong:
             self.progress.say(f"step {step.position.step}: {wrong}")
-            self.reporter.update(
-                nonfinite_losses=self.losses.nonfinite, loss_spikes=self.losses.spikes
-            )
 
     def _line(self, step: StepUnderWay, totals: Totals) -> StepLine:
         own_rate = self.reporter.samples_per_second

@@ -69,9 +69,21 @@ class TrainingStatus(Spec):
     )
     checkpoint_step: int | None = Field(None, ge=0, description="The last complete checkpoint.")
     compile_mode: str | None = Field(None, description="That is in use.")
+    compile_decision: str | None = Field(
+        None, max_length=4096, description="Why auto chose that mode, with its numbers."
+    )
     compile_seconds: float | None = Field(None, description="Of the slowest rank, this attempt.")
     graph_breaks: int | None = Field(None, ge=0, description="This attempt.")
     recompiles: int | None = Field(None, ge=0, description="After warm-up, this attempt.")
+    eager_fallbacks: int | None = Field(
+        None, ge=0, description="Calls that ran eagerly after warm-up, this attempt."
+    )
+    nonfinite_losses: int | None = Field(
+        None, ge=0, description="Steps whose loss was NaN or infinite, this attempt."
+    )
+    loss_spikes: int | None = Field(
+        None, ge=0, description="Steps whose loss was far above those before, this attempt."
+    )
     reported_at: str | None = Field(None, description="RFC 3339, UTC.")
 
 

@@ -8,12 +8,19 @@ from kopeck.api.names import API_VERSION, KIND
 from kopeck.api.status import TrainingJobStatus
 from kopeck.api.timestamps import format_timestamp
 from kopeck.plan.job_view import JobView
+from kopeck.plan.wrong_losses import first_wrong_loss
 
 
 def transition_events(
     job: JobView, after: TrainingJobStatus, now: datetime
 ) -> list[dict[str, Any]]:
     """The events of going from the job's status to `after`."""
+    wrong = first_wrong_loss(job.status.training, after.training)
+    told = [_event(job, "Warning", "WrongLoss", wrong, now)] if wrong else []
+    return [*told, *_phase_events(job, after, now)]
+
+
+def _phase_events(job: JobView, after: TrainingJobStatus, now: datetime) -> list[dict[str, Any]]:
     before = job.status
     if after.phase == before.phase or not after.conditions:
         return []

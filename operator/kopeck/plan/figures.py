@@ -50,6 +50,7 @@ def training_at_end(
         "compile_seconds": _largest(reports, "compileSeconds"),
         "graph_breaks": _total(reports, "graphBreaks"),
         "recompiles": _total(reports, "recompiles"),
+        "eager_fallbacks": _total(reports, "eagerFallbacks"),
         "samples_per_second": sum(known) if len(known) == len(pods) else None,
         "reported_at": format_timestamp(now),
     }
@@ -82,9 +83,13 @@ def _reported(report: Mapping[str, Any]) -> dict[str, Any]:
         "checkpoint_step": report.get("checkpointStep"),
         "mfu": report.get("mfu"),
         "compile_mode": report.get("compileMode"),
+        "compile_decision": report.get("compileDecision"),
         "compile_seconds": report.get("compileSeconds"),
         "graph_breaks": report.get("graphBreaks"),
         "recompiles": report.get("recompiles"),
+        "eager_fallbacks": report.get("eagerFallbacks"),
+        "nonfinite_losses": report.get("nonfiniteLosses"),
+        "loss_spikes": report.get("lossSpikes"),
     }
 
 

@@ -47,10 +47,14 @@ class _Report(_Reported):
     samples_per_second: _Number = None
     mfu: _Number = None
     compile_mode: _Text = None
+    compile_decision: _Sentence = None
     numerics_mismatch: _Sentence = None
     compile_seconds: _Number = None
     graph_breaks: _Count = None
     recompiles: _Count = None
+    eager_fallbacks: _Count = None
+    nonfinite_losses: _Count = None
+    loss_spikes: _Count = None
     reported_at: _UnixSeconds = None
     message: _Text = None
     first_failure: Annotated[_FirstFailure | None, _OrUnknown] = None

@@ -24,6 +24,17 @@ from kopeck_exporter.worker import Worker
 Samples = dict[tuple[str, frozenset[tuple[str, str]]], float]
 
 
+A_DECISION = {
+    "mode": "reduce-overhead",
+    "why": "compile mode reduce-overhead for 1000 steps",
+    "trials": [
+        {"mode": "default", "compile_seconds": 30.0, "step_seconds": 0.27},
+        {"mode": "reduce-overhead", "compile_seconds": 40.0, "step_seconds": 0.2},
+    ],
+    "break_even_steps": 143.0,
+}
+
+
 def a_message(**facts: Any) -> dict[str, Any]:
     """The message of a rank after its first step; `facts` replace fields, None removes one."""
     rank = facts.get("rank", 0)
@@ -48,6 +59,12 @@ def a_message(**facts: Any) -> dict[str, Any]:
         "compile_seconds": 3.0,
         "graph_breaks": 1,
         "recompiles": 2,
+        "eager_fallbacks": 3,
+        "compile_cache_hits": 4,
+        "compile_cache_misses": 5,
+        "cudagraph_skips": 6,
+        "nonfinite_losses": 7,
+        "loss_spikes": 8,
         "checkpoint_step": None,
     }
     return {name: value for name, value in (message | facts).items() if value is not None}

@@ -14,7 +14,7 @@ from kopeck_exporter.configuration import Configuration
 from kopeck_exporter.errors import ErrorCounts
 from kopeck_exporter.report import read_report
 from kopeck_exporter.worker import STALE_SECONDS, Worker
-from tests.unit.exporter.reporting import a_message, steps_of
+from tests.unit.exporter.reporting import A_DECISION, a_message, steps_of
 
 KNOWN_FROM_THE_START = {names.EXPORTER_ERRORS_TOTAL.name, names.WORKER_INFO.name}
 
@@ -92,9 +92,38 @@ def test_two_ranks_are_summed_where_a_sum_is_meant(scraped: Scraped) -> None:
     assert samples[names.GRAPH_BREAKS_TOTAL.name,] == 2
     assert samples[names.RECOMPILES_TOTAL.name,] == 4
     assert samples[names.COMPILE_SECONDS_TOTAL.name,] == 5.0
+    assert samples[names.EAGER_FALLBACKS_TOTAL.name,] == 6
+    assert samples[names.COMPILE_CACHE_HITS_TOTAL.name,] == 8
+    assert samples[names.COMPILE_CACHE_MISSES_TOTAL.name,] == 10
+    assert samples[names.CUDAGRAPH_SKIPS_TOTAL.name,] == 12
     assert samples[names.PHASE_SECONDS_TOTAL.name, "compute"] == 5.0
     assert samples[names.PHASE_SECONDS_TOTAL.name, "idle"] == 1.0
     assert samples[names.WORKER_INFO.name, "2", "default"] == 1
+
+
+def test_a_loss_that_all_ranks_see_counts_once(scraped: Scraped) -> None:
+    scraped.receive(rank=0, nonfinite_losses=3, loss_spikes=1)
+    scraped.receive(rank=1, nonfinite_losses=2, loss_spikes=1)
+    samples = scraped.samples()
+    assert samples[names.NONFINITE_LOSSES_TOTAL.name,] == 3
+    assert samples[names.LOSS_SPIKES_TOTAL.name,] == 1
+
+
+def test_the_mode_that_was_chosen_is_shown_with_its_numbers(scraped: Scraped) -> None:
+    scraped.receive(rank=0, compile_decision=A_DECISION)
+    samples = scraped.samples()
+    assert samples[names.COMPILE_CHOICE_INFO.name, "reduce-overhead"] == 1
+    assert samples[names.COMPILE_TRIAL_COMPILE_SECONDS.name, "default"] == 30.0
+    assert samples[names.COMPILE_TRIAL_STEP_SECONDS.name, "reduce-overhead"] == 0.2
+    assert samples[names.COMPILE_BREAK_EVEN_STEPS.name,] == 143.0
+
+
+def test_the_first_mode_has_no_break_even(scraped: Scraped) -> None:
+    kept = {"mode": "default", "trials": A_DECISION["trials"]}
+    scraped.receive(rank=0, compile_decision=kept)
+    samples = scraped.samples()
+    assert samples[names.COMPILE_CHOICE_INFO.name, "default"] == 1
+    assert names.COMPILE_BREAK_EVEN_STEPS.name not in names_of(samples)
 
 
 def test_phases_add_up_to_the_mean_wall_time_of_the_ranks(scraped: Scraped) -> None:
@@ -127,6 +156,12 @@ def test_the_histogram_counts_each_step_once_and_ends_at_infinity(scraped: Scrap
         ("compile_seconds", names.COMPILE_SECONDS_TOTAL),
         ("graph_breaks", names.GRAPH_BREAKS_TOTAL),
         ("recompiles", names.RECOMPILES_TOTAL),
+        ("eager_fallbacks", names.EAGER_FALLBACKS_TOTAL),
+        ("compile_cache_hits", names.COMPILE_CACHE_HITS_TOTAL),
+        ("compile_cache_misses", names.COMPILE_CACHE_MISSES_TOTAL),
+        ("cudagraph_skips", names.CUDAGRAPH_SKIPS_TOTAL),
+        ("nonfinite_losses", names.NONFINITE_LOSSES_TOTAL),
+        ("loss_spikes", names.LOSS_SPIKES_TOTAL),
         ("samples_per_second", names.SAMPLES_PER_SECOND),
         ("mfu", names.MFU_RATIO),
     ],
@@ -144,6 +179,12 @@ def test_what_no_rank_knows_is_absent(field: str, metric: names.Metric, scraped:
         ("compile_seconds", names.COMPILE_SECONDS_TOTAL),
         ("graph_breaks", names.GRAPH_BREAKS_TOTAL),
         ("recompiles", names.RECOMPILES_TOTAL),
+        ("eager_fallbacks", names.EAGER_FALLBACKS_TOTAL),
+        ("compile_cache_hits", names.COMPILE_CACHE_HITS_TOTAL),
+        ("compile_cache_misses", names.COMPILE_CACHE_MISSES_TOTAL),
+        ("cudagraph_skips", names.CUDAGRAPH_SKIPS_TOTAL),
+        ("nonfinite_losses", names.NONFINITE_LOSSES_TOTAL),
+        ("loss_spikes", names.LOSS_SPIKES_TOTAL),
         ("samples_per_second", names.SAMPLES_PER_SECOND),
         ("mfu", names.MFU_RATIO),
     ],
@@ -184,7 +225,7 @@ def test_the_loss_is_that_of_the_rank_that_is_furthest(scraped: Scraped) -> None
 
 def test_each_metric_has_the_labels_that_names_says(scraped: Scraped) -> None:
     for rank in (0, 1):
-        scraped.receive(rank=rank, tokens=1)
+        scraped.receive(rank=rank, tokens=1, compile_decision=A_DECISION)
     scraped.podinfo.write_text('kopeck.dev/hourly-rate-dollars="3.2"\n')
     shown = {}
     for family in scraped.collector.collect():

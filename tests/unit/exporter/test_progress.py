@@ -6,7 +6,7 @@ from typing import Any
 from kopeck_exporter.progress import progress
 from kopeck_exporter.report import read_report
 from kopeck_exporter.worker import STALE_SECONDS, Worker
-from tests.unit.exporter.reporting import a_message
+from tests.unit.exporter.reporting import A_DECISION, a_message
 
 
 def received(*messages: dict[str, Any], processes: int = 2) -> Worker:
@@ -23,7 +23,14 @@ def test_before_the_first_report_it_says_whose_it_is_and_no_more() -> None:
 
 def test_two_ranks_become_one_worker() -> None:
     worker = received(
-        {"rank": 0, "step": 12, "job_samples": 384, "loss": 1.5, "checkpoint_step": 10},
+        {
+            "rank": 0,
+            "step": 12,
+            "job_samples": 384,
+            "loss": 1.5,
+            "checkpoint_step": 10,
+            "compile_decision": A_DECISION,
+        },
         {"rank": 1, "step": 11, "job_samples": 352, "step_seconds": 0.5, "compile_seconds": 4.0},
     )
     assert progress(3, worker, now_seconds=101.25) == {
@@ -40,9 +47,13 @@ def test_two_ranks_become_one_worker() -> None:
         "loss": 1.5,
         "checkpointStep": 10,
         "compileMode": "default",
+        "compileDecision": "compile mode reduce-overhead for 1000 steps",
         "compileSeconds": 4.0,
         "graphBreaks": 2,
         "recompiles": 4,
+        "eagerFallbacks": 6,
+        "nonfiniteLosses": 7,
+        "lossSpikes": 8,
         "reportedAt": 1_800_000_000.5,
     }
 

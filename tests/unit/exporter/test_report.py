@@ -18,6 +18,12 @@ WHOLE_IF_KNOWN = [
     "tokens",
     "graph_breaks",
     "recompiles",
+    "eager_fallbacks",
+    "compile_cache_hits",
+    "compile_cache_misses",
+    "cudagraph_skips",
+    "nonfinite_losses",
+    "loss_spikes",
     "checkpoint_step",
 ]
 NUMBERS = ["time", "step_seconds_sum"]
@@ -103,7 +109,7 @@ def test_arbitrary_bytes_are_refused_and_nothing_worse(data: bytes) -> None:
     assert refused(data)
 
 
-@given(field=st.sampled_from([*a_message(), "tokens"]), value=json_values)
+@given(field=st.sampled_from([*a_message(), "tokens", "compile_decision"]), value=json_values)
 def test_a_field_of_any_kind_is_read_or_refused_and_nothing_worse(field: str, value: Any) -> None:
     try:
         report = read_report(json.dumps(a_message() | {field: value}).encode())

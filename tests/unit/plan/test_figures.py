@@ -44,6 +44,10 @@ A_PROGRESS = {
     "compileSeconds": 26.0,
     "graphBreaks": 0,
     "recompiles": 1,
+    "compileDecision": "compile mode default for 20 steps",
+    "eagerFallbacks": 2,
+    "nonfiniteLosses": 0,
+    "lossSpikes": 3,
     "reportedAt": 1_767_225_600.75,
 }
 
@@ -73,6 +77,10 @@ def test_the_speed_of_a_job_is_that_of_a_worker_times_their_number() -> None:
         compile_seconds=26.0,
         graph_breaks=0,
         recompiles=1,
+        compile_decision="compile mode default for 20 steps",
+        eager_fallbacks=2,
+        nonfinite_losses=0,
+        loss_spikes=3,
         reported_at="2026-01-01T00:00:00Z",
     )
 
@@ -96,11 +104,15 @@ def test_a_loss_that_is_no_number_is_unknown() -> None:
 
 
 def test_at_the_end_speeds_and_breaks_add_up_and_the_slowest_compile_counts() -> None:
-    pods = completed(0, compileSeconds=12.0), completed(1, compileSeconds=15.0, graphBreaks=2)
+    pods = (
+        completed(0, compileSeconds=12.0, eagerFallbacks=1, lossSpikes=1),
+        completed(1, compileSeconds=15.0, graphBreaks=2, eagerFallbacks=1, lossSpikes=1),
+    )
     training = training_at_end(None, pods, T0)
     assert training is not None
     assert training.samples_per_second == 80.0
     assert (training.compile_seconds, training.graph_breaks) == (15.0, 2)
+    assert (training.eager_fallbacks, training.loss_spikes) == (2, 1)
     assert (training.step, training.samples) == (20, 320)
 
 

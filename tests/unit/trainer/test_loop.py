@@ -66,9 +66,7 @@ class NoCompilation:
     """Modes are on trial until the recorded step has settled them."""
 
     recording: Recording
-    watch: Any = field(
-        default_factory=lambda: SimpleNamespace(graph_breaks=0, recompiles=0, is_warm=True)
-    )
+    watch: Any = field(default_factory=lambda: SimpleNamespace(figures={}, is_warm=True))
 
     def begin(self, remaining_steps: int) -> None:
         assert remaining_steps == 10

@@ -15,6 +15,7 @@ def test_figures_are_put_together_from_all_local_ranks() -> None:
             "samples_per_second": 19.0,
             "mfu": 0.25,
             "graph_breaks": 1,
+            "compile_decision": {"mode": "off", "why": "it is cheapest", "trials": []},
         },
         {},
     ]
@@ -25,6 +26,7 @@ def test_figures_are_put_together_from_all_local_ranks() -> None:
         "samples": 384,
         "samplesPerSecond": 39.0,
         "mfu": 0.375,
+        "compileDecision": "it is cheapest",
         "graphBreaks": 1,
         "firstFailure": {"rank": 3, "exitCode": 137, "signal": "SIGKILL"},
         "message": "rank 3 was ended by SIGKILL",

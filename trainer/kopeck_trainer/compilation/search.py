@@ -7,15 +7,10 @@ from pathlib import Path
 import torch
 
 from kopeck_trainer.agreement import gathered, on_rank_zero
+from kopeck_trainer.compilation.choice import Choice
 from kopeck_trainer.compilation.measuring import Measurement, StepFacts
 from kopeck_trainer.compilation.numerics import eager_fits
-from kopeck_trainer.compilation.policy import (
-    Trial,
-    break_even_steps,
-    cheapest,
-    next_mode,
-    total_seconds,
-)
+from kopeck_trainer.compilation.policy import Trial, cheapest, next_mode
 from kopeck_trainer.compilation.record import Decision, Key, recalled, remember
 from kopeck_trainer.config import CompileMode
 from kopeck_trainer.errors import ConfigurationError
@@ -71,8 +66,8 @@ class ModeSearch:
         mode = self._running().mode
         self._conclude(Trial(mode=mode, compile_seconds=0.0, infeasible=mismatch, differs=True))
 
-    def decide(self, remaining_steps: int) -> tuple[CompileMode, str]:
-        """The mode to keep, and why. Raises ConfigurationError where none works."""
+    def decide(self, remaining_steps: int) -> Choice:
+        """The mode to keep. Raises ConfigurationError where none works."""
         return on_rank_zero(lambda: self._decide(remaining_steps))
 
     def has_compiled_losers(self, chosen: CompileMode) -> bool:
@@ -112,7 +107,7 @@ class ModeSearch:
         self.say(sentence(trial))
         on_rank_zero(lambda: self._remember(Decision(trials=self.trials)))
 
-    def _decide(self, remaining_steps: int) -> tuple[CompileMode, str]:
+    def _decide(self, remaining_steps: int) -> Choice:
         chosen = cheapest(self.trials, remaining_steps)
         if chosen is None:
             reasons = "; ".join(sentence(trial) for trial in self.trials)
@@ -122,7 +117,7 @@ class ModeSearch:
                 "lower spec.training.microBatchSize, or set the mode to off",
             )
         self._remember(Decision(trials=self.trials, mode=chosen.mode))
-        return chosen.mode, explanation(chosen, self.trials, remaining_steps)
+        return Choice(chosen=chosen, trials=self.trials, remaining_steps=remaining_steps)
 
     def _remember(self, decision: Decision) -> bool:
         """False where there is no place for it; training goes on without."""
@@ -144,15 +139,3 @@ def sentence(trial: Trial) -> str:
         f"compile mode {trial.mode}: {trial.compile_seconds:.1f} s to compile, "
         f"{trial.step_seconds * 1000:.4g} ms a step"
     )
-
-
-def explanation(chosen: Trial, trials: Sequence[Trial], remaining_steps: int) -> str:
-    """Why a mode was chosen, with its numbers."""
-    totals = ", ".join(
-        f"{trial.mode} {total_seconds(trial, remaining_steps):.4g} s"
-        for trial in trials
-        if trial.step_seconds is not None
-    )
-    repaid = break_even_steps(chosen, trials[0])
-    told = f"; repaid after {repaid:.0f} steps" if repaid and chosen != trials[0] else ""
-    return f"compile mode {chosen.mode} for {remaining_steps} steps: {totals}{told}"

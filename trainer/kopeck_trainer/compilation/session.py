@@ -85,13 +85,13 @@ class Compilation:
             if mismatch is None:
                 return
             self.search.refuse(mismatch)
-        chosen, why = self.search.decide(remaining_steps)
-        self.progress.say(why)
-        self.reporter.update(compile_decision=why)
-        if self.search.has_compiled_losers(chosen):
+        choice = self.search.decide(remaining_steps)
+        self.progress.say(str(choice))
+        self.reporter.update(compile_decision=choice.report())
+        if self.search.has_compiled_losers(choice.mode):
             forget_graphs(self.device)
             self.watch.listen()
-        self._settle(chosen)
+        self._settle(choice.mode)
 
     def _settle(self, mode: CompileMode) -> None:
         """Keep `mode`, or eager where it computes something else."""

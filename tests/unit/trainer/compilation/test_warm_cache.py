@@ -24,3 +24,7 @@ def test_another_attempt_compiles_in_a_third_of_the_time_whatever_its_world_size
     print(f"compile seconds: cold {seconds[0]:.2f}, warm {seconds[1]:.2f}, at 2 {seconds[2]:.2f}")  # noqa: T201
     assert seconds[0] >= 3 * seconds[1]
     assert seconds[0] >= 3 * seconds[2]
+    misses = [each["compileCacheMisses"] for each in (cold, warm, resized)]
+    assert misses[0] > 0
+    assert misses[1:] == [0, 0]
+    assert resized["compileCacheHits"] == warm["compileCacheHits"] > 0
