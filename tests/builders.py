@@ -131,7 +131,11 @@ def facts_of(worker: int = 0, attempt: int = 0, **facts: Any) -> PodFacts:
 
 
 def a_job_view(
-    status: Mapping[str, Any] | None = None, *, generation: int = 1, **spec: Any
+    status: Mapping[str, Any] | None = None,
+    *,
+    generation: int = 1,
+    annotations: Mapping[str, str] | None = None,
+    **spec: Any,
 ) -> JobView:
     """A TrainingJob as it was read, before anything was written unless `status` says so."""
     metadata = {
@@ -141,6 +145,7 @@ def a_job_view(
         "generation": generation,
         "resourceVersion": "1",
         "creationTimestamp": "2026-01-01T00:00:00Z",
+        "annotations": annotations or {},
     }
     return JobView(a_job(**spec) | {"metadata": metadata, "status": status or {}})
 

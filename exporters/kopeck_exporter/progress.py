@@ -45,11 +45,13 @@ def _of_job(ranks: list[RankState]) -> dict[str, Any]:
     samples = [each.job_samples for each in reports if each.job_samples is not None]
     mismatches = (each.numerics_mismatch for each in reports if each.numerics_mismatch)
     checkpoints = [each.checkpoint_step for each in reports if each.checkpoint_step is not None]
+    requests = (each.checkpoint_request for each in reports if each.checkpoint_request)
     return {
         "step": furthest.step,
         "samples": max(samples, default=None),
         "loss": furthest.loss,
         "checkpointStep": max(checkpoints, default=None),
+        "checkpointRequest": next(requests, None),
         "compileMode": furthest.compile_mode,
         "compileDecision": furthest.compile_decision and furthest.compile_decision.why,
         "numericsMismatch": next(mismatches, None),

@@ -47,6 +47,8 @@ class Report:
     numerics_mismatch: str | None
     """A sentence: how a compile mode differs from eager, so that it is not used."""
     checkpoint_step: int | None
+    checkpoint_request: str | None
+    """The last one that a checkpoint has answered."""
 
 
 def read_report(data: bytes) -> Report:
@@ -70,6 +72,7 @@ def read_report(data: bytes) -> Report:
         compile_decision=decision_if_known(message, "compile_decision"),
         numerics_mismatch=text_if_known(message, "numerics_mismatch"),
         checkpoint_step=whole_if_known(message, "checkpoint_step"),
+        checkpoint_request=text_if_known(message, "checkpoint_request"),
     )
 
 

@@ -20,10 +20,14 @@ def test_a_job_lives_its_life_under_the_roles_of_the_example(
     kubeconfig = kubeconfig_of_service_account(workplace.cluster, tmp_path)
     with OperatorProcess(kubeconfig, tmp_path) as operator:
         operator.wait_until_in_sync()
-        name = workplace.create(a_job())
+        job = a_job(training={"checkpoint": {"path": "/checkpoints", "everySteps": 1000}})
+        job["metadata"]["annotations"] = {"kopeck.dev/checkpoint-request": "first"}
+        name = workplace.create(job)
         first, _ = workplace.running_pods(name, attempt=0, count=2)
         workplace.kube.delete(path_of(first))
-        for pod in workplace.running_pods(name, attempt=1, count=2):
+        pods = workplace.running_pods(name, attempt=1, count=2)
+        eventually(lambda: is_asked_for_a_checkpoint(workplace, name))
+        for pod in pods:
             end_trainer(workplace.kube, pod, 0, a_report())
         workplace.reaches(name, "Complete")
 
@@ -35,6 +39,11 @@ def test_a_job_lives_its_life_under_the_roles_of_the_example(
         forbidden = re.findall(r'kopeck_api_requests_total\{code="403".*', operator.metrics())
         assert forbidden == [], operator.log
         assert "forbidden" not in operator.log.lower()
+
+
+def is_asked_for_a_checkpoint(workplace: Workplace, name: str) -> None:
+    first, _ = workplace.pods(name, attempt=1)
+    assert first["metadata"]["annotations"]["kopeck.dev/checkpoint-request"] == "first"
 
 
 def kubeconfig_of_service_account(cluster: Any, folder: Path) -> Path:

@@ -14,6 +14,8 @@ LABEL_WORKER = "kopeck.dev/worker"
 LABEL_REVISION = "kopeck.dev/revision"
 ANNOTATION_HOURLY_RATE = "kopeck.dev/hourly-rate-dollars"
 ANNOTATION_CHECKPOINT_REQUEST = "kopeck.dev/checkpoint-request"
+"""On a TrainingJob by its user, and from there on the pod of worker 0."""
+CHECKPOINT_REQUEST_PATTERN = "[A-Za-z0-9._:-]{1,64}"
 
 TRAINER_CONTAINER = "trainer"
 EXPORTER_CONTAINER = "kopeck-exporter"

@@ -87,6 +87,17 @@ class TrainingStatus(Spec):
     reported_at: str | None = Field(None, description="RFC 3339, UTC.")
 
 
+class CheckpointRequest(Spec):
+    """The last checkpoint that a user asked for."""
+
+    name: str = Field(max_length=253, description="The annotation's value.")
+    state: Literal["Requested", "Saved", "Refused"] = Field(description="What became of it.")
+    step: int | None = Field(
+        None, ge=0, description="A complete checkpoint that is no older than the request."
+    )
+    message: str | None = Field(None, max_length=1024, description="Why it is refused.")
+
+
 class DollarsPerSample(Spec):
     """Unit costs, in US dollars."""
 
@@ -143,5 +154,8 @@ class TrainingJobStatus(Spec):
     last_failure: Failure | None = Field(None, description="The last counted failure.")
     effective: Effective | None = Field(None, description="What the pods are rendered from.")
     training: TrainingStatus | None = Field(None, description="Figures of training.")
+    checkpoint_request: CheckpointRequest | None = Field(
+        None, description="The last one, by the annotation kopeck.dev/checkpoint-request."
+    )
     cost: CostStatus | None = Field(None, description="Figures of money.")
     display: Display | None = Field(None, description="For kubectl get.")

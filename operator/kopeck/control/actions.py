@@ -1,4 +1,4 @@
-"""Carrying out a step: deletions, then the Service, the revision and the pods."""
+"""Carrying out a step: deletions, annotations, then the Service, the revision and the pods."""
 
 import asyncio
 from collections.abc import Mapping
@@ -35,6 +35,8 @@ class Actions:
             await self._cluster.delete_pod(
                 key.namespace, pod.name, pod.uid, _GRACE_SECONDS_OF_ENDED_PODS
             )
+        for name, annotations in step.pod_annotations.items():
+            await self._annotate(key, name, annotations)
         if not step.pods or step.service is None or step.config is None:
             return []
         try:
@@ -43,6 +45,11 @@ class Actions:
         except RefusedError as refused:
             return [str(refused)]
         return await self._create_pods(step.pods)
+
+    async def _annotate(self, key: JobKey, name: str, annotations: Mapping[str, str]) -> None:
+        annotated = await self._cluster.annotate_pod(key.namespace, name, annotations)
+        if annotated is not None:
+            self._cache.see_pod(annotated, datetime.now(UTC))
 
     async def _create_pods(self, manifests: list[dict[str, Any]]) -> list[str]:
         limit = asyncio.Semaphore(_PODS_AT_ONCE)

@@ -10,7 +10,13 @@ from datetime import datetime
 from typing import Any
 
 from kopeck.api.job_key import JobKey
-from kopeck.api.names import LABEL_ATTEMPT, LABEL_JOB, LABEL_JOB_UID, LABEL_WORKER
+from kopeck.api.names import (
+    ANNOTATION_CHECKPOINT_REQUEST,
+    LABEL_ATTEMPT,
+    LABEL_JOB,
+    LABEL_JOB_UID,
+    LABEL_WORKER,
+)
 from kopeck.plan.job_view import JobView
 from kopeck.plan.pod_facts import PodFacts, pod_facts
 
@@ -150,6 +156,8 @@ def _slim(manifest: Mapping[str, Any]) -> dict[str, Any]:
     metadata = {
         key: manifest["metadata"][key] for key in _KEPT_METADATA & manifest["metadata"].keys()
     }
+    if request := JobView(manifest).checkpoint_request:
+        metadata["annotations"] = {ANNOTATION_CHECKPOINT_REQUEST: request}
     return {"metadata": metadata, "spec": manifest["spec"], "status": manifest.get("status", {})}
 
 

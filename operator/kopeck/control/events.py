@@ -17,7 +17,20 @@ def transition_events(
     """The events of going from the job's status to `after`."""
     wrong = first_wrong_loss(job.status.training, after.training)
     told = [_event(job, "Warning", "WrongLoss", wrong, now)] if wrong else []
-    return [*told, *_phase_events(job, after, now)]
+    return [*told, *_request_events(job, after, now), *_phase_events(job, after, now)]
+
+
+def _request_events(job: JobView, after: TrainingJobStatus, now: datetime) -> list[dict[str, Any]]:
+    request = after.checkpoint_request
+    if request is None or request == job.status.checkpoint_request:
+        return []
+    if request.state == "Saved":
+        said = f"checkpoint {request.name} is saved, step {request.step}"
+        return [_event(job, "Normal", "CheckpointSaved", said, now)]
+    if request.state == "Refused":
+        said = f"no checkpoint {request.name}: {request.message}"
+        return [_event(job, "Warning", "CheckpointRefused", said, now)]
+    return []
 
 
 def _phase_events(job: JobView, after: TrainingJobStatus, now: datetime) -> list[dict[str, Any]]:

@@ -1,6 +1,7 @@
 """Live figures in a job's status: fetched from worker 0, refreshed rarely, exact at the end."""
 
 import logging
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -13,6 +14,7 @@ from kopeck.api.timestamps import parse_timestamp
 from kopeck.cost.ledger import Ledger
 from kopeck.kube.cluster import Cluster
 from kopeck.kube.errors import ApiError
+from kopeck.plan.checkpoint_request import awaits_answer, with_answer
 from kopeck.plan.degraded_condition import with_degraded_condition
 from kopeck.plan.figures import cost_status, display, training_while_running
 from kopeck.plan.job_view import JobView
@@ -32,12 +34,26 @@ class Figures:
         self, job: JobView, status: TrainingJobStatus, ledger: Ledger, now: datetime
     ) -> TrainingJobStatus:
         """The status with figures; without new ones unless it changed anyway or they are due."""
-        unchanged = status == job.status and not self._are_due(job.status, ledger, now)
-        if unchanged or not job.is_readable:
+        runs = status.phase == "Running" and status.effective is not None
+        is_due = status != job.status or self._are_due(job.status, ledger, now)
+        if not job.is_readable or not (is_due or (runs and awaits_answer(status))):
             return status
+        report = await self._report(job.key, status.attempt) if runs else {}
+        answered = with_answer(status, report)
+        if not is_due and answered == status:
+            return status
+        return self._with_figures(job, answered, report, ledger, now)
+
+    def _with_figures(
+        self,
+        job: JobView,
+        status: TrainingJobStatus,
+        report: Mapping[str, object],
+        ledger: Ledger,
+        now: datetime,
+    ) -> TrainingJobStatus:
         training, conditions = status.training, status.conditions
-        if status.phase == "Running" and status.effective:
-            report = await self._report(job.key, status.attempt)
+        if report and status.effective:
             training = training_while_running(training, report, status.effective.workers)
             conditions = with_degraded_condition(conditions, report, now)
         status = status.model_copy(

@@ -138,4 +138,8 @@ class Sync:
 
 def _asks_for_a_pass(before: JobView, after: JobView) -> bool:
     """Our own status writes come back as events too, and ask for nothing."""
-    return (before.generation, before.is_deleting) != (after.generation, after.is_deleting)
+    return _asked(before) != _asked(after)
+
+
+def _asked(job: JobView) -> tuple[int, bool, str | None]:
+    return job.generation, job.is_deleting, job.checkpoint_request

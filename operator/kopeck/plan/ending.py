@@ -2,6 +2,7 @@
 
 from kopeck.api.status import Failure, TrainingJobStatus
 from kopeck.api.timestamps import format_timestamp
+from kopeck.plan.checkpoint_request import with_last_word
 from kopeck.plan.degraded_condition import with_degraded_condition
 from kopeck.plan.failure_policy import is_final, retry_at
 from kopeck.plan.figures import training_at_end
@@ -61,6 +62,7 @@ def _last_known_wait(situation: Situation) -> tuple[str, str]:
 
 def ended(situation: Situation, kind: str, reason: str, message: str) -> TrainingJobStatus:
     """The status of a job that is `kind`, Complete or Failed, for good."""
+    situation = with_last_word(situation, kind)
     decided = situation.deciding(phase=kind, completion_time=format_timestamp(situation.now))
     return (
         decided.saying("Running", "False", kind, message)

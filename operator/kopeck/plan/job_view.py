@@ -8,6 +8,7 @@ from typing import Any
 
 from kopeck.api.errors import SpecError
 from kopeck.api.job_key import JobKey
+from kopeck.api.names import ANNOTATION_CHECKPOINT_REQUEST
 from kopeck.api.status import TrainingJobStatus
 from kopeck.api.timestamps import parse_timestamp
 from kopeck.api.trainingjob import TrainingJobSpec, parse_spec
@@ -35,6 +36,12 @@ class JobView:
     @property
     def is_deleting(self) -> bool:
         return "deletionTimestamp" in self.manifest["metadata"]
+
+    @property
+    def checkpoint_request(self) -> str | None:
+        """The annotation that asks for a checkpoint, as it was written."""
+        annotations = self.manifest["metadata"].get("annotations") or {}
+        return annotations.get(ANNOTATION_CHECKPOINT_REQUEST) or None
 
     @property
     def created_at(self) -> datetime:

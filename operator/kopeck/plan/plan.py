@@ -5,12 +5,18 @@ pods follow in the next pass.
 """
 
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from kopeck.api.names import LABEL_JOB_UID
 from kopeck.api.status import Effective, TrainingJobStatus
 from kopeck.api.timestamps import format_timestamp, parse_timestamp
 from kopeck.plan.attempt import AttemptState, judge
+from kopeck.plan.checkpoint_request import (
+    annotations_to_set,
+    awaits_answer,
+    with_answers,
+    with_request,
+)
 from kopeck.plan.conditions import with_condition
 from kopeck.plan.ending import completed, failed, timed_out
 from kopeck.plan.job_view import JobView
@@ -25,6 +31,8 @@ from kopeck.plan.step import Step
 
 # Survivors of a failure cannot checkpoint without the dead: they only burn money.
 _FAILURE_GRACE_SECONDS = 5
+# How often worker 0 is asked whether the checkpoint that a user waits for is complete.
+_ANSWER_POLL = timedelta(seconds=2)
 
 
 def plan(job: JobView, pods: Sequence[PodFacts], exporter_image: str, now: datetime) -> Step:
@@ -37,6 +45,7 @@ def plan(job: JobView, pods: Sequence[PodFacts], exporter_image: str, now: datet
     situation = Situation(job, job.status, current, now).deciding(
         replicas=len(current), ready_replicas=sum(pod.trainer.runs for pod in current)
     )
+    situation = with_answers(with_request(situation))
     if job.is_finished:
         return _after_the_end(situation)
     if job.generation > job.status.observed_generation:
@@ -122,18 +131,20 @@ def _follow(situation: Situation) -> Step:
             lost = next_attempt(situation, verdict.lost_reason, explanation)
             return Step(lost, cannot_be_undone=True)
         case AttemptState.RUNNING:
-            return Step(_running(situation))
+            return _running(situation)
         case AttemptState.UNDECIDED:
             return Step(situation.status, due_at=verdict.decided_at)
         case _:
             return _still_starting(situation)
 
 
-def _running(situation: Situation) -> TrainingJobStatus:
+def _running(situation: Situation) -> Step:
     since = situation.status.start_time or format_timestamp(situation.now)
     said = f"all {situation.effective.workers} workers run"
     decided = situation.deciding(phase="Running", start_time=since)
-    return decided.saying("Running", "True", "Running", said).status
+    running = decided.saying("Running", "True", "Running", said)
+    answer_due_at = situation.now + _ANSWER_POLL if awaits_answer(running.status) else None
+    return Step(running.status, pod_annotations=annotations_to_set(running), due_at=answer_due_at)
 
 
 def _still_starting(situation: Situation) -> Step:

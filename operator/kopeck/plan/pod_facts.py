@@ -9,6 +9,7 @@ from typing import Any
 
 from kopeck.api.job_key import JobKey
 from kopeck.api.names import (
+    ANNOTATION_CHECKPOINT_REQUEST,
     ANNOTATION_HOURLY_RATE,
     LABEL_ATTEMPT,
     LABEL_JOB,
@@ -65,6 +66,7 @@ class PodFacts:
     """Latest end of all containers, once none runs any more."""
     requests: Mapping[str, Decimal]
     hourly_rate_annotation: str | None
+    checkpoint_request_annotation: str | None
     trainer_end_seen_at: datetime | None = None
     """Our own clock: since when we know that the trainer ended."""
 
@@ -95,7 +97,7 @@ def pod_facts(pod: Mapping[str, Any]) -> PodFacts:
     """The facts of a decoded pod of ours."""
     metadata, status = pod["metadata"], pod.get("status", {})
     conditions = {each["type"]: each for each in status.get("conditions") or []}
-    labels = metadata.get("labels", {})
+    labels, annotations = metadata.get("labels", {}), metadata.get("annotations", {})
     return PodFacts(
         uid=metadata["uid"],
         name=metadata["name"],
@@ -113,7 +115,8 @@ def pod_facts(pod: Mapping[str, Any]) -> PodFacts:
         trainer=_trainer_state(status),
         ended_at=_ended_at(status),
         requests=effective_requests(pod["spec"]),
-        hourly_rate_annotation=metadata.get("annotations", {}).get(ANNOTATION_HOURLY_RATE),
+        hourly_rate_annotation=annotations.get(ANNOTATION_HOURLY_RATE),
+        checkpoint_request_annotation=annotations.get(ANNOTATION_CHECKPOINT_REQUEST),
     )
 
 

@@ -44,6 +44,7 @@ class _Report(_Reported):
     samples: _Count = None
     loss: _Number = None
     checkpoint_step: _Count = None
+    checkpoint_request: _Text = None
     samples_per_second: _Number = None
     mfu: _Number = None
     compile_mode: _Text = None

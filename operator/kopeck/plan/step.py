@@ -22,6 +22,8 @@ class Step:
     """None: as long as the pods' own grace period."""
     ended_pods: list[PodFacts] = field(default_factory=list)
     """Single pods to be deleted: those that run on after the job failed."""
+    pod_annotations: dict[str, dict[str, str]] = field(default_factory=dict)
+    """To be set, by the pod's name."""
     cannot_be_undone: bool = False
     """To be planned again from fresh reads before it is done."""
     due_at: datetime | None = None

@@ -42,6 +42,15 @@ def test_the_newer_look_at_a_job_stays_in_whatever_order_they_come() -> None:
         assert job.status.attempt == 10
 
 
+def test_of_a_jobs_annotations_only_the_request_for_a_checkpoint_is_kept() -> None:
+    asked = {"kopeck.dev/checkpoint-request": "now"}
+    manifest = a_job()
+    manifest["metadata"]["annotations"] = asked | {"last-applied": "a" * 10_000}
+    seen = Cache().see_job(manifest)
+    assert seen.checkpoint_request == "now"
+    assert seen.manifest["metadata"]["annotations"] == asked
+
+
 def test_an_old_look_at_a_job_returns_what_is_known() -> None:
     cache = Cache()
     cache.see_job(a_job(version=10, attempt=10))

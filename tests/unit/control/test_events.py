@@ -1,6 +1,6 @@
 """What a user is told of a change, once."""
 
-from kopeck.api.status import Condition, TrainingJobStatus, TrainingStatus
+from kopeck.api.status import CheckpointRequest, Condition, TrainingJobStatus, TrainingStatus
 from kopeck.control.events import transition_events
 from tests.builders import T0, a_job_view
 
@@ -24,6 +24,19 @@ def test_a_new_phase_is_told() -> None:
 
 def test_new_figures_are_no_news() -> None:
     assert told(running(step=3), running(step=4)) == []
+
+
+def test_what_became_of_a_request_for_a_checkpoint_is_told_once() -> None:
+    waits, saved, refused = (
+        running().model_copy(
+            update={"checkpoint_request": CheckpointRequest(name="now", state=state)}
+        )
+        for state in ("Requested", "Saved", "Refused")
+    )
+    assert told(running(), waits) == []
+    assert told(waits, saved) == [("Normal", "CheckpointSaved")]
+    assert told(saved, saved) == []
+    assert told(running(), refused) == [("Warning", "CheckpointRefused")]
 
 
 def test_the_first_wrong_loss_is_told_and_no_later_one() -> None:

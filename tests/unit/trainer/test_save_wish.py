@@ -1,8 +1,9 @@
+import re
 from pathlib import Path
 
 import pytest
 
-from kopeck.api.names import ANNOTATION_CHECKPOINT_REQUEST
+from kopeck.api.names import ANNOTATION_CHECKPOINT_REQUEST, CHECKPOINT_REQUEST_PATTERN
 from kopeck_trainer.checkpoint_request import ANNOTATION, checkpoint_request
 from kopeck_trainer.save_wish import SaveWish
 
@@ -61,6 +62,13 @@ def test_a_request_is_seen_in_a_second_and_answered_once(tmp_path: Path) -> None
 def test_what_is_no_request_is_none(tmp_path: Path, text: str) -> None:
     (tmp_path / "annotations").write_bytes(text.encode("latin-1"))
     assert checkpoint_request(tmp_path / "annotations") is None
+
+
+@pytest.mark.parametrize("name", ["resize-7", "a", "A.b_c:1", "a" * 64, "a" * 65, "a b", "ä"])
+def test_operator_and_trainer_agree_on_what_is_a_name(tmp_path: Path, name: str) -> None:
+    ask(tmp_path / "annotations", name)
+    is_name = re.fullmatch(CHECKPOINT_REQUEST_PATTERN, name) is not None
+    assert checkpoint_request(tmp_path / "annotations") == (name if is_name else None)
 
 
 def test_a_request_has_the_name_that_the_operator_knows() -> None:
