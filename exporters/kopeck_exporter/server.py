@@ -33,9 +33,12 @@ class PageServer(ThreadingHTTPServer):
     `scraped` is set each time that a client was sent /metrics in full.
     """
 
-    def __init__(self, port: int, pages: Mapping[str, Render]) -> None:
+    def __init__(
+        self, port: int, pages: Mapping[str, Render], request_seconds: float = REQUEST_SECONDS
+    ) -> None:
         """Raises OSError if the port is taken."""
         self.pages = pages
+        self._request_seconds = request_seconds
         self.scraped = Event()
         self._deadlines: dict[socket.socket, float] = {}
         self._dual_stack = socket.has_dualstack_ipv6()  # a pod has either family, or both
@@ -56,7 +59,7 @@ class PageServer(ThreadingHTTPServer):
         self.serve_forever(TICK_SECONDS)
 
     def process_request(self, request: Any, client_address: Any) -> None:
-        self._deadlines[request] = monotonic() + REQUEST_SECONDS
+        self._deadlines[request] = monotonic() + self._request_seconds
         super().process_request(request, client_address)
 
     def shutdown_request(self, request: Any) -> None:

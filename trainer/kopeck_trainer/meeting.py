@@ -16,7 +16,9 @@ SAY_SECONDS = 30.0
 NAMED_RANKS = 8
 
 
-def meet(rank: RankEnvironment, say: Callable[[str], None]) -> TCPStore:
+def meet(
+    rank: RankEnvironment, say: Callable[[str], None], say_seconds: float = SAY_SECONDS
+) -> TCPStore:
     """The store that rank 0 hosts, once all ranks have come to it.
 
     `say` is told who is missing. Raises RendezvousError when the time is over, or rank 0 gone.
@@ -27,7 +29,7 @@ def meet(rank: RankEnvironment, say: Callable[[str], None]) -> TCPStore:
         store.set(_key(rank.rank), "")
         if store.add("met", 1) == rank.world_size:
             store.set("all met", "")
-        while not _all_met(store, min(SAY_SECONDS, deadline - time.monotonic())):
+        while not _all_met(store, min(say_seconds, deadline - time.monotonic())):
             missing = _missing(store, rank.world_size)
             if time.monotonic() >= deadline:
                 raise RendezvousError(f"{missing} did not come in {rank.rendezvous_seconds:.0f} s")

@@ -18,7 +18,7 @@ from kopeck_exporter.errors import ErrorCounts
 from kopeck_exporter.listener import ReportListener
 from kopeck_exporter.names import PHASES, STEP_SECONDS_BUCKETS
 from kopeck_exporter.pages import exporter_pages
-from kopeck_exporter.server import PageServer
+from kopeck_exporter.server import REQUEST_SECONDS, PageServer
 from kopeck_exporter.worker import Worker
 
 Samples = dict[tuple[str, frozenset[tuple[str, str]]], float]
@@ -159,7 +159,9 @@ class Sidecar:
 
 
 @contextmanager
-def running_sidecar(folder: Path, processes: int = 1) -> Iterator[Sidecar]:
+def running_sidecar(
+    folder: Path, processes: int = 1, *, request_seconds: float = REQUEST_SECONDS
+) -> Iterator[Sidecar]:
     path, podinfo = folder / "telemetry.sock", folder / "annotations"
     configuration = Configuration(
         job="llama",
@@ -173,7 +175,7 @@ def running_sidecar(folder: Path, processes: int = 1) -> Iterator[Sidecar]:
     errors, worker = ErrorCounts(), Worker(processes)
     collector = WorkerCollector(configuration, worker, errors)
     listener = ReportListener(path, worker.receive, errors)
-    server = PageServer(0, exporter_pages(3, worker, collector))
+    server = PageServer(0, exporter_pages(3, worker, collector), request_seconds)
     threads = [
         Thread(target=listener.serve_until_stopped),
         Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}),

@@ -2,13 +2,13 @@
 
 import json
 import socket
+from pathlib import Path
 
 import pytest
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as openmetrics
 
-from kopeck_exporter import server
 from kopeck_exporter.names import METRICS
-from tests.unit.exporter.reporting import Sender, Sidecar, get
+from tests.unit.exporter.reporting import Sender, Sidecar, get, running_sidecar
 from tests.waiting import eventually
 
 OPENMETRICS = "application/openmetrics-text;version=1.0.0"
@@ -69,11 +69,11 @@ def test_plain_text_is_sent_to_all_others_and_has_no_created_series(
             assert f"# HELP {metric.name} {metric.help}\n" in answer.text
 
 
-def test_a_client_that_sends_nothing_is_cut_off_and_holds_up_nobody(
-    sidecar: Sidecar, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(server, "REQUEST_SECONDS", 0.2)
-    with socket.create_connection(("127.0.0.1", sidecar.port), timeout=30) as slow:
+def test_a_client_that_sends_nothing_is_cut_off_and_holds_up_nobody(tmp_path: Path) -> None:
+    with (
+        running_sidecar(tmp_path, request_seconds=0.2) as sidecar,
+        socket.create_connection(("127.0.0.1", sidecar.port), timeout=30) as slow,
+    ):
         slow.sendall(b"GET /metrics HTTP/1.1\r\nHost: ")
         assert get(sidecar.port, "/healthz").status == 200
         assert slow.recv(1) == b""

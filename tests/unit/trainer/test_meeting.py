@@ -51,11 +51,10 @@ def test_a_rank_that_died_on_its_way_is_named_when_the_time_is_over(port: int) -
         meet(a_rank(0, port, world_size=3, seconds=1), lambda _sentence: None)
 
 
-def test_who_waits_says_for_whom(port: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("kopeck_trainer.meeting.SAY_SECONDS", 0.2)
+def test_who_waits_says_for_whom(port: int) -> None:
     said: list[str] = []
     with pytest.raises(RendezvousError):
-        meet(a_rank(0, port, seconds=1), said.append)
+        meet(a_rank(0, port, seconds=1), said.append, say_seconds=0.2)
     assert set(said) == {"waiting for rank 1"}
 
 
