@@ -72,7 +72,11 @@ class WorkerCollector(Collector):
     def _totals(self, ranks: list[Totals]) -> Iterator[Family]:
         first = ranks[0]
         yield self._step_seconds(first)
-        yield self._phase_seconds(ranks)
+        phases = [each.phase_seconds for each in ranks]
+        yield self._mean_seconds(names.PHASE_SECONDS_TOTAL, names.PHASES, phases)
+        parts = [each.step_part_seconds for each in ranks if each.step_part_seconds is not None]
+        if len(parts) == len(ranks):
+            yield self._mean_seconds(names.STEP_PART_SECONDS_TOTAL, names.STEP_PARTS, parts)
         yield from self._if_known(names.STEPS_TOTAL, first.steps)
         for metric, name in SUMMED.items():
             yield from self._if_known(metric, total(getattr(each, name) for each in ranks))
@@ -122,11 +126,16 @@ class WorkerCollector(Collector):
         family.add_sample(f"{names.STEP_SECONDS.name}_sum", self._labels, seconds)
         return family
 
-    def _phase_seconds(self, ranks: list[Totals]) -> Family:
-        sums = map(sum, zip(*(each.phase_seconds for each in ranks), strict=True))
-        by_phase = zip(names.PHASES, sums, strict=True)
-        values = [({"phase": phase}, seconds / len(ranks)) for phase, seconds in by_phase]
-        return self._family(names.PHASE_SECONDS_TOTAL, values)
+    def _mean_seconds(
+        self, metric: names.Metric, keys: tuple[str, ...], ranks: list[tuple[float, ...]]
+    ) -> Family:
+        """By the metric's last label, one of `keys`."""
+        label = metric.labels[-1]
+        sums = map(sum, zip(*ranks, strict=True))
+        values = [
+            ({label: key}, seconds / len(ranks)) for key, seconds in zip(keys, sums, strict=True)
+        ]
+        return self._family(metric, values)
 
     def _hourly_rate(self) -> Iterator[Family]:
         try:

@@ -16,6 +16,9 @@ JOB_LABELS = ("namespace", "training_job")
 PHASES = ("startup", "compile", "warmup", "compute", "data_wait", "checkpoint", "idle")
 """What a rank spends its wall time on; each second belongs to exactly one."""
 
+STEP_PARTS = ("forward_backward", "optimizer", "data_wait", "checkpoint", "other")
+"""What the time of an optimizer step goes into; each second belongs to exactly one."""
+
 STEP_SECONDS_BUCKETS = (
     *(0.01, 0.02, 0.04, 0.08, 0.15, 0.3, 0.6, 1.2, 2.5),
     *(5.0, 10.0, 20.0, 40.0, 80.0, 150.0, 300.0, 600.0),
@@ -115,7 +118,19 @@ PHASE_SECONDS_TOTAL = Metric(
     exported_by="worker",
     help="Wall time of the worker by phase, the mean over its ranks: the phases of a worker add "
     "up to its wall time, a sum over workers is worker-seconds. "
-    "Compute includes exposed communication.",
+    "Compute includes exposed communication. A wait for data counts as far as the device had "
+    "nothing to do, which on GPUs is known two steps later.",
+)
+STEP_PART_SECONDS_TOTAL = Metric(
+    name="kopeck_step_part_seconds_total",
+    type="counter",
+    unit="seconds",
+    labels=(*WORKER_LABELS, "part"),
+    exported_by="worker",
+    help="Time of the worker's steps after the warm-up by part, the mean over its ranks; the parts "
+    "add up. On GPUs by the device's own clock: a wait of the host counts as far as the device had "
+    "nothing to do. Waiting for other ranks is in forward_backward; checkpoint is the wait for a "
+    "copy, not the saving between steps. Absent where the program does not report it.",
 )
 COMPILE_SECONDS_TOTAL = Metric(
     name="kopeck_compile_seconds_total",

@@ -8,6 +8,7 @@ from typing import Any
 from kopeck_exporter.decision import CompileDecision, decision_if_known
 from kopeck_exporter.fields import (
     MalformedReportError,
+    Message,
     checked_number,
     checked_whole,
     is_number,
@@ -18,7 +19,7 @@ from kopeck_exporter.fields import (
     whole_if_known,
     word_if_known,
 )
-from kopeck_exporter.names import PHASES, STEP_SECONDS_BUCKETS
+from kopeck_exporter.names import PHASES, STEP_PARTS, STEP_SECONDS_BUCKETS
 from kopeck_exporter.totals import Totals
 
 VERSION = 1
@@ -92,7 +93,8 @@ def _totals(message: dict[str, Any]) -> Totals:
         tokens=whole_if_known(message, "tokens"),
         step_bucket_counts=_bucket_counts(message, "step_bucket_counts"),
         step_seconds_sum=number(message, "step_seconds_sum"),
-        phase_seconds=_phase_seconds(message, "phase_seconds"),
+        phase_seconds=_seconds_by(message, "phase_seconds", PHASES),
+        step_part_seconds=_seconds_by_if_known(message, "step_part_seconds", STEP_PARTS),
         compile_seconds=number_if_known(message, "compile_seconds"),
         graph_breaks=whole_if_known(message, "graph_breaks"),
         recompiles=whole_if_known(message, "recompiles"),
@@ -122,9 +124,15 @@ def _bucket_counts(message: dict[str, Any], name: str) -> tuple[int, ...]:
     return tuple(checked_whole(count, name) for count in counts)
 
 
-def _phase_seconds(message: dict[str, Any], name: str) -> tuple[float, ...]:
-    """In the order of PHASES; a phase that is not named took no time."""
-    by_phase = message.get(name)
-    if not isinstance(by_phase, dict) or not by_phase.keys() <= set(PHASES):
-        raise MalformedReportError(f"{name} does not map phases to seconds")
-    return tuple(checked_number(by_phase.get(phase, 0.0), name) for phase in PHASES)
+def _seconds_by(message: Message, name: str, keys: tuple[str, ...]) -> tuple[float, ...]:
+    """In the order of `keys`; one that is not named took no time."""
+    seconds = message.get(name)
+    if not isinstance(seconds, dict) or not seconds.keys() <= set(keys):
+        raise MalformedReportError(f"{name} does not map {', '.join(keys)} to seconds")
+    return tuple(checked_number(seconds.get(key, 0.0), name) for key in keys)
+
+
+def _seconds_by_if_known(
+    message: Message, name: str, keys: tuple[str, ...]
+) -> tuple[float, ...] | None:
+    return None if message.get(name) is None else _seconds_by(message, name, keys)

@@ -13,7 +13,7 @@ class Totals:
     """What one process, or several in a row, did; None where that is unknown.
 
     `step_bucket_counts` are per bucket, not cumulative, with one more for +Inf;
-    `phase_seconds` are in the order of PHASES.
+    `phase_seconds` are in the order of PHASES, `step_part_seconds` in that of STEP_PARTS.
     """
 
     samples: int
@@ -21,6 +21,7 @@ class Totals:
     step_bucket_counts: tuple[int, ...]
     step_seconds_sum: float
     phase_seconds: tuple[float, ...]
+    step_part_seconds: tuple[float, ...] | None = None
     compile_seconds: float | None = None
     graph_breaks: int | None = None
     recompiles: int | None = None

@@ -11,14 +11,14 @@ from torch.utils.data import default_collate
 
 from kopeck_trainer.padding import Padding
 from kopeck_trainer.permutation import sample_id
-from kopeck_trainer.phases import PhaseClock
 from kopeck_trainer.schedule import micro_batch_positions
+from kopeck_trainer.step_split import StepSplit
 from kopeck_trainer.task import TrainingTask
 
 
 @dataclass(frozen=True, kw_only=True)
 class Batches:
-    """What this rank reads. Waiting for it is the clock's `data_wait`."""
+    """What this rank reads. Waiting for it is the steps' `data_wait`."""
 
     task: TrainingTask
     seed: int
@@ -32,14 +32,14 @@ class Batches:
     """None: samples stay as they are."""
     used_samples: int
     """Of each epoch."""
-    clock: PhaseClock
+    split: StepSplit
     seen_ahead: dict[range, list[Any]] = field(default_factory=dict)
     """Samples that were looked at before their step, so that none is read twice."""
 
     def of_step(self, consumed: int) -> Iterator[Any]:
         """The micro-batches of the step that begins after `consumed` samples of the job."""
         for index in range(self.per_step):
-            with self.clock.during("data_wait"):
+            with self.split.waiting("data_wait"):
                 batch = self._read(self._positions(consumed, index))
             yield batch
 

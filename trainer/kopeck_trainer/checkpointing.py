@@ -84,8 +84,7 @@ class Checkpoints:
     def before_update(self) -> None:
         """The weights may change once a copy of them is taken."""
         if self.background:
-            with self.reporter.clock.during("checkpoint"):
-                self.background.await_copy()
+            self.background.await_copy()
 
     def _save(self, config: CheckpointConfig, position: Position) -> None:
         request = self.wish.answered()

@@ -2,6 +2,7 @@
 
 from bisect import bisect_left
 from collections import deque
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -59,6 +60,8 @@ class Figures:
     loss_spikes: int | None = None
     """Steps whose loss was far above those before."""
     step_seconds: float | None = None
+    step_part_seconds: Mapping[str, float] | None = None
+    """Of the steps after warm-up, by the parts of `kopeck_exporter.names.STEP_PARTS`."""
     checkpoint_step: int | None = None
     checkpoint_request: str | None = None
     """The last one that a checkpoint has answered."""

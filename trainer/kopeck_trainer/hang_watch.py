@@ -72,8 +72,7 @@ class HangWatch:
             set_timeouts(TIMEOUTS_PER_DEADLINE * self._rank.hang_seconds)
 
     def _counted_seconds(self) -> float:
-        seconds = self._clock.seconds()
-        return sum(seconds.values()) - seconds["compile"]
+        return self._clock.seconds_without("compile")
 
     def _watch(self) -> None:
         while not self._stopped.wait(POLL_SECONDS):

@@ -15,6 +15,7 @@ from kopeck_trainer.loss_watch import LossWatch
 from kopeck_trainer.optimizer_step import OptimizerStep
 from kopeck_trainer.progress import Progress, StepLine
 from kopeck_trainer.reporter import Reporter
+from kopeck_trainer.step_split import StepSplit
 from kopeck_trainer.step_totals import PendingTotals, Totals
 from kopeck_trainer.wishes import Wishes
 
@@ -41,6 +42,7 @@ class Loop:
     lead: int
     """Steps that the host may be ahead of the device, the same on all ranks; 0 while compile modes
     are on trial, for which steps are timed one by one."""
+    split: StepSplit
     batches: Batches
     checkpoints: Checkpoints
     compilation: Compilation
@@ -62,12 +64,14 @@ class Loop:
         self.reporter.clock.switch("warmup")
         if self.position.samples < self.last_sample:
             self.compilation.begin(self._remaining_steps(self.position))
-        self.ended_at_seconds = monotonic()
+        self._steps_begin()
         is_stopped = False
         while self.position.samples < self.last_sample and not is_stopped:
             self.under_way.append(self._step())
             is_stopped = self._end_steps()
         self._await_all_but(0)
+        self.split.finish()
+        self.reporter.update(step_part_seconds=self.split.seconds)
         self.reporter.clock.switch("idle")
         return self.position.samples >= self.last_sample
 
@@ -91,10 +95,15 @@ class Loop:
         if not is_stopped and self.checkpoints.is_due(self.position, is_wished=is_wished):
             ended += self._await_all_but(0)
             self.checkpoints.begin(self.position)
-            self.ended_at_seconds = monotonic()
+            self._steps_begin()
         if ended:
             self.hang_watch.progressed()
         return any(totals.stop for totals in ended)
+
+    def _steps_begin(self) -> None:
+        """What came before is no part of the next step's time."""
+        self.ended_at_seconds = monotonic()
+        self.split.begin()
 
     def _await_all_but(self, count: int) -> list[Totals]:
         """The totals of the steps that have ended now."""
@@ -122,6 +131,7 @@ class Loop:
         self.reporter.update(
             nonfinite_losses=self.losses.nonfinite,
             loss_spikes=self.losses.spikes,
+            step_part_seconds=self.split.seconds,
             **self.compilation.watch.figures,
         )
         self.reporter.step_ended(

@@ -10,6 +10,7 @@ import torch.distributed as dist
 from torch import Tensor, nn
 
 from kopeck_trainer.errors import ConfigurationError
+from kopeck_trainer.step_split import StepSplit
 from kopeck_trainer.step_totals import PendingTotals
 from kopeck_trainer.task import TrainingTask
 from kopeck_trainer.update import Update
@@ -34,7 +35,9 @@ class OptimizerStep:
     """Ranks that hold the same part of each gradient."""
     device: torch.device
     before_update: Callable[[], None]
-    """Called when the gradients are on their way, before weights and optimizer change."""
+    """Called when the gradients are on their way, before weights and optimizer change; waiting in
+    it is the checkpoint's."""
+    split: StepSplit
 
     def run(self, batches: Iterable[Any], micro_batches: int, wishes: Wishes) -> PendingTotals:
         """Train on this rank's `micro_batches` batches of the global batch.
@@ -44,6 +47,7 @@ class OptimizerStep:
         the device.
         """
         sums = self._accumulate(batches, micro_batches)
+        self.split.computed()
         gradients = self.update.gradients()
         local = torch.stack([*sums, self._squares(gradients), *self._wished(wishes)])
         dist.all_reduce(local)
@@ -51,8 +55,10 @@ class OptimizerStep:
         count = count.clamp(min=1)
         # FSDP has averaged over the ranks what is to be divided by the count of all of them.
         factor = self._scale(squares, self.ranks / count).float()
-        self.before_update()
+        with self.split.waiting("checkpoint"):
+            self.before_update()
         self.update.apply(gradients, factor)
+        self.split.ended()
         return PendingTotals(loss_sum / count, stops, saves)
 
     def probe(self, batch: Any) -> tuple[float, float]:

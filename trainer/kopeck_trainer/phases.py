@@ -7,6 +7,9 @@ from time import monotonic
 
 from kopeck_exporter.names import PHASES
 
+UNDECIDED = "undecided"
+"""For time of which it turns out later what it was; until then it is in no phase."""
+
 
 class PhaseClock:
     """Exactly one phase runs at any moment, so the phases add up to the wall time.
@@ -17,7 +20,7 @@ class PhaseClock:
     def __init__(self, phase: str, now: Callable[[], float] = monotonic) -> None:
         self._now = now
         self._lock = threading.Lock()
-        self._seconds = dict.fromkeys(PHASES, 0.0)
+        self._seconds = dict.fromkeys((*PHASES, UNDECIDED), 0.0)
         self._running = [_known(phase)]
         self._since = now()
 
@@ -29,7 +32,26 @@ class PhaseClock:
         """Seconds by phase since the clock was made, the running one included."""
         with self._lock:
             self._book()
-            return dict(self._seconds)
+            return {phase: self._seconds[phase] for phase in PHASES}
+
+    def seconds_without(self, phase: str) -> float:
+        """Wall time since the clock was made, without that of one phase."""
+        with self._lock:
+            self._book()
+            return sum(self._seconds.values()) - self._seconds[phase]
+
+    @property
+    def undecided_seconds(self) -> float:
+        """Not yet given to a phase."""
+        with self._lock:
+            self._book()
+            return self._seconds[UNDECIDED]
+
+    def decide(self, phase: str, seconds: float) -> None:
+        """So much of the undecided time was `phase`."""
+        with self._lock:
+            self._seconds[UNDECIDED] -= seconds
+            self._seconds[_known(phase)] += seconds
 
     def switch(self, phase: str) -> None:
         """End the running phase; `phase` takes its place."""
@@ -63,6 +85,6 @@ class PhaseClock:
 
 
 def _known(phase: str) -> str:
-    if phase not in PHASES:
+    if phase not in PHASES and phase != UNDECIDED:
         raise ValueError(f"there is no phase {phase!r}; use one of {', '.join(PHASES)}")
     return phase

@@ -118,6 +118,7 @@ class Reporter:
             "step_bucket_counts": figures.histogram.counts,
             "step_seconds_sum": figures.histogram.sum_seconds,
             "phase_seconds": phase_seconds,
+            "step_part_seconds": figures.step_part_seconds,
             "compile_mode": figures.compile_mode,
             "compile_seconds": phase_seconds["compile"] if figures.compile_mode else None,
             "compile_decision": figures.compile_decision,

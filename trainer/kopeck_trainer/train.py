@@ -29,7 +29,9 @@ from kopeck_trainer.reporter import Reporter
 from kopeck_trainer.schedule import accumulation_steps, samples_to_train, used_samples
 from kopeck_trainer.seeds import derived_seed
 from kopeck_trainer.sharding import Sharding
+from kopeck_trainer.step_split import StepSplit
 from kopeck_trainer.stop_request import StopRequest
+from kopeck_trainer.timeline import timeline_of
 from kopeck_trainer.timeouts import set_timeouts
 from kopeck_trainer.update import prefer_fused, update_by
 from kopeck_trainer.wishes import Wishes
@@ -88,6 +90,7 @@ def train(
 
     hang_watch = HangWatch(rank, store, reporter.clock)
     weights = working_weights(model, sharding.dtype)
+    split = StepSplit(reporter.clock, timeline_of(device))
     step = OptimizerStep(
         task=task,
         model=model,
@@ -98,6 +101,7 @@ def train(
         replicas=sharding.replicas,
         device=device,
         before_update=checkpoints.before_update,
+        split=split,
     )
     lengths = training.data.pad_to
     batches = Batches(
@@ -110,7 +114,7 @@ def train(
         device=device,
         padding=Padding(lengths=lengths, resize=task.pad or resized) if lengths else None,
         used_samples=used_samples(training, len(task.dataset)),
-        clock=reporter.clock,
+        split=split,
     )
     loop = Loop(
         training=training,
@@ -118,6 +122,7 @@ def train(
         position=position,
         step=step,
         lead=1 if device.type == "cuda" else 0,
+        split=split,
         batches=batches,
         checkpoints=checkpoints,
         compilation=set_up_compilation(

@@ -55,6 +55,7 @@ def a_message(**facts: Any) -> dict[str, Any]:
         "step_bucket_counts": steps_of(0.41),
         "step_seconds_sum": 0.41,
         "phase_seconds": dict.fromkeys(PHASES, 1.0),
+        "step_part_seconds": {"forward_backward": 0.3, "optimizer": 0.1, "other": 0.01},
         "compile_mode": "default",
         "compile_seconds": 3.0,
         "graph_breaks": 1,

@@ -134,6 +134,22 @@ def test_phases_add_up_to_the_mean_wall_time_of_the_ranks(scraped: Scraped) -> N
     assert sum(phases) == (10.0 + 8.0) / 2
 
 
+def test_parts_of_steps_are_means_over_the_ranks(scraped: Scraped) -> None:
+    scraped.receive(rank=0, step_part_seconds={"forward_backward": 4.0, "data_wait": 1.0})
+    scraped.receive(rank=1, step_part_seconds={"forward_backward": 5.0})
+    samples = scraped.samples()
+    name = names.STEP_PART_SECONDS_TOTAL.name
+    assert samples[name, "forward_backward"] == 4.5
+    assert samples[name, "data_wait"] == 0.5
+    assert samples[name, "optimizer"] == 0.0
+
+
+def test_parts_that_one_rank_does_not_know_are_absent(scraped: Scraped) -> None:
+    scraped.receive(rank=0)
+    scraped.receive(rank=1, step_part_seconds=None)
+    assert names.STEP_PART_SECONDS_TOTAL.name not in names_of(scraped.samples())
+
+
 def test_the_histogram_counts_each_step_once_and_ends_at_infinity(scraped: Scraped) -> None:
     took = [0.005, 0.01, 0.41, 0.41, 700.0]
     for rank in (0, 1):
@@ -153,6 +169,7 @@ def test_the_histogram_counts_each_step_once_and_ends_at_infinity(scraped: Scrap
     [
         ("loss", names.LOSS),
         ("tokens", names.TOKENS_TOTAL),
+        ("step_part_seconds", names.STEP_PART_SECONDS_TOTAL),
         ("compile_seconds", names.COMPILE_SECONDS_TOTAL),
         ("graph_breaks", names.GRAPH_BREAKS_TOTAL),
         ("recompiles", names.RECOMPILES_TOTAL),

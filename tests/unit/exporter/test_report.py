@@ -29,7 +29,10 @@ WHOLE_IF_KNOWN = [
 NUMBERS = ["time", "step_seconds_sum"]
 NUMBERS_IF_KNOWN = ["step_seconds", "samples_per_second", "mfu", "compile_seconds"]
 REQUIRED = [*WHOLE, *NUMBERS, "v", "step_bucket_counts", "phase_seconds"]
-OPTIONAL = [*WHOLE_IF_KNOWN, *NUMBERS_IF_KNOWN, "loss", "compile_mode"]
+OPTIONAL = [
+    *(*WHOLE_IF_KNOWN, *NUMBERS_IF_KNOWN),
+    *("loss", "compile_mode", "step_part_seconds"),
+]
 NOT_NUMBERS = ["3", True, [1], {"a": 1}, -1, float("nan"), float("inf"), 10**400]
 
 json_values = st.recursive(
@@ -83,6 +86,11 @@ def test_bucket_counts_that_do_not_fit_the_buckets_are_refused(counts: object) -
 )
 def test_phases_that_are_not_ours_or_no_seconds_are_refused(phases: object) -> None:
     assert "phase_seconds" in refused(encoded(a_message(phase_seconds=phases)))
+
+
+@pytest.mark.parametrize("parts", [[], "other", {"lost": 1.0}, {"other": -1}, {"other": "1"}])
+def test_parts_that_are_not_ours_or_no_seconds_are_refused(parts: object) -> None:
+    assert "step_part_seconds" in refused(encoded(a_message(step_part_seconds=parts)))
 
 
 @pytest.mark.parametrize("text", [7, "a" * 1001])

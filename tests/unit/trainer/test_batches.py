@@ -4,7 +4,9 @@ import torch
 
 from kopeck_trainer.batches import Batches
 from kopeck_trainer.phases import PhaseClock
+from kopeck_trainer.step_split import StepSplit
 from kopeck_trainer.task import TrainingTask
+from kopeck_trainer.timeline import HostTimeline
 
 
 class Counted:
@@ -38,7 +40,7 @@ def test_a_micro_batch_that_was_looked_at_ahead_is_not_read_again() -> None:
         device=torch.device("cpu"),
         padding=None,
         used_samples=64,
-        clock=PhaseClock("startup"),
+        split=StepSplit(PhaseClock("startup"), HostTimeline()),
     )
     ahead = batches.first_of_length(0, None)
     again = batches.first_of_length(0, None)

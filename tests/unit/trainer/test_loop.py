@@ -15,8 +15,10 @@ from kopeck_trainer.loop import Loop
 from kopeck_trainer.progress import Progress
 from kopeck_trainer.reporter import Reporter
 from kopeck_trainer.save_wish import SaveWish
+from kopeck_trainer.step_split import StepSplit
 from kopeck_trainer.step_totals import PendingTotals
 from kopeck_trainer.stop_request import StopRequest
+from kopeck_trainer.timeline import HostTimeline
 from kopeck_trainer.wishes import Wishes
 
 
@@ -86,18 +88,20 @@ def run(recording: Recording, lead: int) -> tuple[bool, int]:
     def progressed() -> None:
         recording.progressed += 1
 
+    reporter = Reporter({})
     loop = Loop(
         training=TrainingConfig(global_batch_size=4, micro_batch_size=4, steps=10),
         last_sample=40,
         position=Position(step=0, samples=0),
         step=cast("Any", recording),
         lead=lead,
+        split=StepSplit(reporter.clock, HostTimeline()),
         batches=cast("Any", batches),
         checkpoints=cast("Any", recording),
         compilation=cast("Any", NoCompilation(recording)),
         hang_watch=cast("Any", SimpleNamespace(progressed=progressed)),
         wishes=Wishes(stop=StopRequest(), save=SaveWish(every_seconds=None, annotations=None)),
-        reporter=Reporter({}),
+        reporter=reporter,
         progress=cast("Progress", recording),
         garbage=cast("Any", SimpleNamespace(step_ended=lambda: None)),
     )

@@ -21,8 +21,10 @@ from kopeck_trainer.phases import PhaseClock
 from kopeck_trainer.save_wish import SaveWish
 from kopeck_trainer.schedule import accumulation_steps
 from kopeck_trainer.sharding import Sharding, own_groups
+from kopeck_trainer.step_split import StepSplit
 from kopeck_trainer.stop_request import StopRequest
 from kopeck_trainer.task import TrainingTask
+from kopeck_trainer.timeline import HostTimeline
 from kopeck_trainer.update import prefer_fused, update_by
 from kopeck_trainer.wishes import Wishes
 from kopeck_trainer.working_weights import working_weights
@@ -97,6 +99,7 @@ def a_step(
         replicas=a_sharding(training).replicas,
         device=CPU,
         before_update=lambda: None,
+        split=StepSplit(PhaseClock("compute"), HostTimeline()),
     )
 
 
@@ -113,7 +116,7 @@ def the_batches(training: TrainingConfig, task: TrainingTask) -> Batches:
         device=CPU,
         padding=None,
         used_samples=len(task.dataset),
-        clock=PhaseClock("compute"),
+        split=StepSplit(PhaseClock("compute"), HostTimeline()),
     )
 
 
@@ -233,7 +236,7 @@ def plain_losses(training: TrainingConfig) -> list[float]:
         device=CPU,
         padding=None,
         used_samples=len(task.dataset),
-        clock=PhaseClock("compute"),
+        split=StepSplit(PhaseClock("compute"), HostTimeline()),
     )
     results = []
     for index in range(training.steps or 0):
