@@ -1,14 +1,18 @@
 """One rank's training, from joining its peers to leaving them."""
 
 import enum
+from dataclasses import dataclass
 from datetime import timedelta
 
 import torch
 from torch import distributed as dist
+from torch import nn
 from torch._C._distributed_c10d import Store
+from torch.optim import Optimizer
 
 from kopeck_trainer.batches import Batches
 from kopeck_trainer.builder import build_task
+from kopeck_trainer.checkpoint.manifest import Position
 from kopeck_trainer.checkpoint.state import TrainedState
 from kopeck_trainer.checkpointing import Checkpoints
 from kopeck_trainer.compilation.loss import with_compilable_loss
@@ -31,6 +35,7 @@ from kopeck_trainer.seeds import derived_seed
 from kopeck_trainer.sharding import Sharding
 from kopeck_trainer.step_split import StepSplit
 from kopeck_trainer.stop_request import StopRequest
+from kopeck_trainer.task import TrainingTask
 from kopeck_trainer.timeline import timeline_of
 from kopeck_trainer.timeouts import set_timeouts
 from kopeck_trainer.update import prefer_fused, update_by
@@ -49,6 +54,19 @@ class Outcome(enum.Enum):
     """The training has no checkpoints."""
 
 
+@dataclass(frozen=True, kw_only=True)
+class Setting:
+    """What all parts of a rank's training have in common."""
+
+    config: TrainConfig
+    training: TrainingConfig
+    rank: RankEnvironment
+    task: TrainingTask
+    device: torch.device
+    reporter: Reporter
+    progress: Progress
+
+
 def train(
     config: TrainConfig, training: TrainingConfig, rank: RankEnvironment, reporter: Reporter
 ) -> Outcome:
@@ -57,23 +75,23 @@ def train(
     Raises TrainerError, and what the user's code and torch raise.
     """
     progress = Progress(rank.rank)
-    per_step = accumulation_steps(
-        training.global_batch_size, training.micro_batch_size, rank.world_size
-    )
-    last_sample = samples_to_train(training)
+    _refuse_impossible_schedule(training, rank)
     torch.manual_seed(training.seed)  # what the builder draws is the same on all ranks
     task = with_compilable_loss(build_task(config))
 
     store = meet(rank, progress.say)
     device = _join(rank, store)
     progress.say(f"{rank.world_size} ranks have met, on {device.type}")
-    sharding = Sharding(
-        config=training.sharding,
-        workers=rank.world_size // rank.local_world_size,
-        ranks_per_worker=rank.local_world_size,
+    setting = Setting(
+        config=config,
+        training=training,
+        rank=rank,
+        task=task,
         device=device,
-        dtype=compute_dtype(training.precision),
+        reporter=reporter,
+        progress=progress,
     )
+    sharding = _sharding(setting)
     model = parallelize(task, training, sharding)
     optimizer = task.optimizer(model.named_parameters())
     prefer_fused(optimizer)
@@ -89,53 +107,9 @@ def train(
     torch.manual_seed(derived_seed(training.seed, "rank", str(rank.rank), str(position.step)))
 
     hang_watch = HangWatch(rank, store, reporter.clock)
-    weights = working_weights(model, sharding.dtype)
-    split = StepSplit(reporter.clock, timeline_of(device))
-    step = OptimizerStep(
-        task=task,
-        model=model,
-        weights=weights,
-        update=update_by(optimizer, weights),
-        max_grad_norm=training.max_grad_norm,
-        ranks=rank.world_size,
-        replicas=sharding.replicas,
-        device=device,
-        before_update=checkpoints.before_update,
-        split=split,
-    )
-    lengths = training.data.pad_to
-    batches = Batches(
-        task=task,
-        seed=training.seed,
-        micro_batch=training.micro_batch_size,
-        per_step=per_step,
-        rank=rank.rank,
-        ranks=rank.world_size,
-        device=device,
-        padding=Padding(lengths=lengths, resize=task.pad or resized) if lengths else None,
-        used_samples=used_samples(training, len(task.dataset)),
-        split=split,
-    )
-    loop = Loop(
-        training=training,
-        last_sample=last_sample,
-        position=position,
-        step=step,
-        lead=1 if device.type == "cuda" else 0,
-        split=split,
-        batches=batches,
-        checkpoints=checkpoints,
-        compilation=set_up_compilation(
-            config, training, step, batches, position.samples, reporter, progress
-        ),
-        hang_watch=hang_watch,
-        wishes=Wishes(stop=stop, save=checkpoints.wish),
-        reporter=reporter,
-        progress=progress,
-    )
-    if device.type == "cuda":
-        peak = peak_flops(torch.cuda.get_device_name(device), training.precision)
-        reporter.update(peak_flops=peak, flops_per_sample=flops_per_sample(task) if peak else None)
+    step = _step(setting, sharding, model, optimizer, checkpoints)
+    loop = _loop(setting, step, checkpoints, position, stop, hang_watch)
+    _tell_peak(setting)
     stop.listen()
     with hang_watch:
         is_complete = loop.run()
@@ -144,6 +118,102 @@ def train(
     if is_complete:
         return Outcome.COMPLETED
     return Outcome.STOPPED_SAVED if is_saved else Outcome.STOPPED_UNSAVED
+
+
+def _refuse_impossible_schedule(training: TrainingConfig, rank: RankEnvironment) -> None:
+    """Before anybody is waited for."""
+    accumulation_steps(training.global_batch_size, training.micro_batch_size, rank.world_size)
+    samples_to_train(training)
+
+
+def _sharding(setting: Setting) -> Sharding:
+    rank = setting.rank
+    return Sharding(
+        config=setting.training.sharding,
+        workers=rank.world_size // rank.local_world_size,
+        ranks_per_worker=rank.local_world_size,
+        device=setting.device,
+        dtype=compute_dtype(setting.training.precision),
+    )
+
+
+def _step(
+    setting: Setting,
+    sharding: Sharding,
+    model: nn.Module,
+    optimizer: Optimizer,
+    checkpoints: Checkpoints,
+) -> OptimizerStep:
+    weights = working_weights(model, sharding.dtype)
+    return OptimizerStep(
+        task=setting.task,
+        model=model,
+        weights=weights,
+        update=update_by(optimizer, weights),
+        max_grad_norm=setting.training.max_grad_norm,
+        ranks=setting.rank.world_size,
+        replicas=sharding.replicas,
+        device=setting.device,
+        before_update=checkpoints.before_update,
+        split=StepSplit(setting.reporter.clock, timeline_of(setting.device)),
+    )
+
+
+def _batches(setting: Setting, split: StepSplit) -> Batches:
+    task, training, rank = setting.task, setting.training, setting.rank
+    lengths = training.data.pad_to
+    return Batches(
+        task=task,
+        seed=training.seed,
+        micro_batch=training.micro_batch_size,
+        per_step=accumulation_steps(
+            training.global_batch_size, training.micro_batch_size, rank.world_size
+        ),
+        rank=rank.rank,
+        ranks=rank.world_size,
+        device=setting.device,
+        padding=Padding(lengths=lengths, resize=task.pad or resized) if lengths else None,
+        used_samples=used_samples(training, len(task.dataset)),
+        split=split,
+    )
+
+
+def _loop(  # noqa: PLR0913  one of each thing that it connects
+    setting: Setting,
+    step: OptimizerStep,
+    checkpoints: Checkpoints,
+    position: Position,
+    stop: StopRequest,
+    hang_watch: HangWatch,
+) -> Loop:
+    training, reporter, progress = setting.training, setting.reporter, setting.progress
+    batches = _batches(setting, step.split)
+    return Loop(
+        training=training,
+        last_sample=samples_to_train(training),
+        position=position,
+        step=step,
+        lead=1 if setting.device.type == "cuda" else 0,
+        split=step.split,
+        batches=batches,
+        checkpoints=checkpoints,
+        compilation=set_up_compilation(
+            setting.config, training, step, batches, position.samples, reporter, progress
+        ),
+        hang_watch=hang_watch,
+        wishes=Wishes(stop=stop, save=checkpoints.wish),
+        reporter=reporter,
+        progress=progress,
+    )
+
+
+def _tell_peak(setting: Setting) -> None:
+    """What utilisation is reckoned by; only GPUs have a peak that is known."""
+    if setting.device.type == "cuda":
+        name = torch.cuda.get_device_name(setting.device)
+        peak = peak_flops(name, setting.training.precision)
+        flops = flops_per_sample(setting.task) if peak else None
+        setting.reporter.update(peak_flops=peak, flops_per_sample=flops)
 
 
 def _join(rank: RankEnvironment, store: Store) -> torch.device:
