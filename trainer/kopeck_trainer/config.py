@@ -8,7 +8,7 @@ from typing import Any, Literal, get_args
 from kopeck_trainer.errors import ConfigurationError
 from kopeck_trainer.section import Section
 
-Precision = Literal["bf16", "fp32"]
+Precision = Literal["bf16", "fp32", "fp8"]
 CompileMode = Literal[
     "off", "default", "max-autotune-no-cudagraphs", "reduce-overhead", "max-autotune"
 ]
@@ -150,7 +150,7 @@ def _training(section: Section) -> TrainingConfig:
         micro_batch_size=section.required("microBatchSize", section.count("microBatchSize")),
         steps=section.count("steps"),
         samples=section.count("samples"),
-        precision=section.word("precision", ("bf16", "fp32"), default="bf16"),
+        precision=section.word("precision", get_args(Precision), default="bf16"),
         seed=section.integer("seed") or 0,
         max_grad_norm=section.positive("maxGradNorm"),
         compile=_compile(compile_section) if compile_section else CompileConfig(),

@@ -6,6 +6,7 @@ import torch
 from torch import nn
 
 from kopeck_trainer.config import Precision, TrainingConfig
+from kopeck_trainer.float8 import use_float8
 from kopeck_trainer.initialise import Initialiser
 from kopeck_trainer.meta import with_parameters_on_meta
 from kopeck_trainer.sharding import Sharding
@@ -15,6 +16,8 @@ from kopeck_trainer.task import TrainingTask
 def parallelize(task: TrainingTask, training: TrainingConfig, sharding: Sharding) -> nn.Module:
     """The model of `task` on all ranks, with its first values."""
     model = with_parameters_on_meta(task.model)
+    if training.precision == "fp8":
+        use_float8(model, find_blocks(task, model), sharding.device)
     blocks = find_blocks(task, model)
     sharding.apply(model, blocks)
     Initialiser(device=sharding.device, seed=training.seed, init=task.init).fill(model)
@@ -30,8 +33,8 @@ def find_blocks(task: TrainingTask, model: nn.Module) -> Sequence[nn.Module]:
 
 
 def compute_dtype(precision: Precision) -> torch.dtype:
-    """Of forward and backward. Masters are fp32 in any case."""
-    return torch.bfloat16 if precision == "bf16" else torch.float32
+    """Of forward and backward, products in fp8 apart. Masters are fp32 in any case."""
+    return torch.float32 if precision == "fp32" else torch.bfloat16
 
 
 def _is_list_of_one_class(module: nn.Module) -> bool:

@@ -20,8 +20,9 @@ sparsity. torchtitan has the same numbers."""
 def peak_flops(device_name: str, precision: Precision) -> float | None:
     """Operations per second of dense matrix products; None where it is unknown.
 
-    In fp32 it depends on what torch may round to TF32, so no number is right for all.
+    In fp32 it depends on what torch may round to TF32, and in fp8 on which products are, so no
+    number is right for all.
     """
-    if precision == "fp32":
+    if precision != "bf16":
         return None
     return next((peak for name, peak in _DENSE_BF16 if name in device_name), None)

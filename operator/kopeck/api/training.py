@@ -115,8 +115,10 @@ class TrainingSpec(Spec):
     micro_batch_size: int = Field(
         ge=1, le=_INT32_MAX, description="Samples of one forward pass of one rank."
     )
-    precision: Literal["bf16", "fp32"] = Field(
-        "bf16", description="Of compute; masters and reductions are fp32."
+    precision: Literal["bf16", "fp32", "fp8"] = Field(
+        "bf16",
+        description="Of compute; masters and reductions are fp32. `fp8`: bf16, with the matrix"
+        " products of the blocks in 8 bits, for GPUs of compute capability 8.9 or newer.",
     )
     seed: int = Field(0, ge=0, le=_INT32_MAX, description="Of initial weights and data order.")
     max_grad_norm: float | None = Field(

@@ -11,7 +11,7 @@ from torch.distributed.tensor import DTensor
 from kopeck_trainer.batches import Batches
 from kopeck_trainer.config import CompileConfig, ShardingConfig, TrainConfig, TrainingConfig
 from kopeck_trainer.optimizer_step import OptimizerStep
-from kopeck_trainer.parallelize import compute_dtype, parallelize
+from kopeck_trainer.parallelize import compute_dtype, find_blocks, parallelize
 from kopeck_trainer.phases import PhaseClock
 from kopeck_trainer.save_wish import SaveWish
 from kopeck_trainer.schedule import accumulation_steps
@@ -114,10 +114,16 @@ def losses(
     training: TrainingConfig,
     optimizer_of: Any = torch.optim.AdamW,
     task_of: Callable[[], TrainingTask] = the_toy,
+    backend: str | None = None,
 ) -> list[float]:
-    """The losses of some steps, and the sum of all weights after them."""
+    """The losses of some steps, and the sum of all weights after them.
+
+    With a `backend` of torch.compile each block is compiled in one piece, or it raises.
+    """
     task = task_of()
     model = sharded(task, training)
+    for block in find_blocks(task, model) if backend else ():
+        block.compile(backend=backend, fullgraph=True, dynamic=False)
     step = a_step(training, task, model, optimizer_of)
     batches = the_batches(training, task)
     wishes = Wishes(stop=StopRequest(), save=SaveWish(every_seconds=None, annotations=None))

@@ -112,7 +112,7 @@ def test_a_program_of_ones_own_needs_no_training_settings() -> None:
         ({"globalBatchSize": None}, "spec.training.globalBatchSize: it is missing; write a value"),
         ({"microBatchSize": 0}, "spec.training.microBatchSize: 0 cannot be used; write 1 or more"),
         ({"steps": True}, "spec.training.steps: True cannot be used; write a whole number"),
-        ({"precision": "fp8"}, "spec.training.precision: 'fp8' cannot be used; write bf16 or fp32"),
+        ({"precision": "fp4"}, "spec.training.precision: 'fp4' cannot be used; write bf16 or fp32"),
         ({"maxGradNorm": -1}, "spec.training.maxGradNorm: -1 cannot be used; write a number above"),
         ({"compile": {"mode": "fast"}}, "spec.training.compile.mode: 'fast' cannot be used; write"),
         (

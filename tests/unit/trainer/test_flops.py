@@ -90,6 +90,7 @@ def test_a_model_that_needs_numbers_cannot_be_counted() -> None:
 def test_a_known_device_has_a_peak(name: str, teraflops: int) -> None:
     assert peak_flops(name, "bf16") == teraflops * 1e12
     assert peak_flops(name, "fp32") is None
+    assert peak_flops(name, "fp8") is None
 
 
 def test_an_unknown_device_has_none() -> None:
