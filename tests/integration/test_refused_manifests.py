@@ -89,6 +89,32 @@ def apply(kubectl: Kubectl, namespace: str, job: dict[str, Any]) -> None:
         ({"workers": {"gpusPerWorker": -1}}, "greater than or equal to 0"),
         ({"training": TRAINING | {"maxGradNorm": 0}}, "should be greater than 0"),
         ({"training": TRAINING | {"precision": "fp64"}}, 'supported values: "bf16", "fp32"'),
+        (
+            {"training": TRAINING | {"sharding": {"cpuOffload": True}}},
+            "cpuOffload is not built, every step would wait for weights and gradients to",
+        ),
+        (
+            {"training": TRAINING | {"activations": {"mode": "offload"}}},
+            'supported values: "none", "full", "selective", "budget"',
+        ),
+        (
+            {"training": TRAINING | {"activations": {"mode": "budget"}}},
+            "memoryBudget and mode budget go together; write both or none of them",
+        ),
+        (
+            {"training": TRAINING | {"activations": {"mode": "full", "memoryBudget": 0.5}}},
+            "memoryBudget and mode budget go together; write both or none of them",
+        ),
+        (
+            {
+                "training": TRAINING
+                | {
+                    "activations": {"mode": "budget", "memoryBudget": 0.5},
+                    "compile": {"mode": "off"},
+                }
+            },
+            "activations.mode budget is the compiler's, and compile.mode is off",
+        ),
         ({"entrypoint": "no colon"}, "spec.entrypoint in body should match"),
         ({"trainning": {}}, 'unknown field "spec.trainning"'),
         ({"training": TRAINING | {"batch": 4}}, 'unknown field "spec.training.batch"'),

@@ -14,6 +14,7 @@ CompileMode = Literal[
 ]
 OnRecompile = Literal["eager", "fail", "allow"]
 ShardingStrategy = Literal["auto", "full", "hybrid", "replicate"]
+ActivationMode = Literal["none", "full", "selective", "budget"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -22,7 +23,7 @@ class CompileConfig:
 
     mode: CompileMode | Literal["auto"] = "auto"
     on_recompile: OnRecompile = "eager"
-    """After warm-up."""
+    """After warm-up. Default of the spec: `allow` where eager would keep more than the budget."""
     fails_on_graph_break: bool = False
     cache: Path | None = None
     """A folder that attempts share; None: each attempt compiles anew."""
@@ -49,6 +50,18 @@ class ShardingConfig:
     strategy: ShardingStrategy = "auto"
     reshard_after_forward: bool | None = None
     """None: where memory is short."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ActivationsConfig:
+    """What blocks compute again in their backward, to need less memory.
+
+    Nothing, all, all but attention and narrow products, or what the compiler finds cheapest.
+    """
+
+    mode: ActivationMode = "none"
+    memory_budget: float = 1.0
+    """Share of what `none` keeps that `budget` may keep, 0–1."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,6 +93,7 @@ class TrainingConfig:
     compile: CompileConfig = CompileConfig()
     data: DataConfig = DataConfig()
     sharding: ShardingConfig = ShardingConfig()
+    activations: ActivationsConfig = ActivationsConfig()
     checkpoint: CheckpointConfig | None = None
 
 
@@ -141,7 +155,8 @@ def _refuse_ambiguous_program(config: TrainConfig) -> None:
 
 
 def _training(section: Section) -> TrainingConfig:
-    compile_section = section.section("compile")
+    activations = _activations(section.section("activations") or _empty("activations"))
+    compile_section = section.section("compile") or _empty("compile")
     data = section.section("data")
     sharding = section.section("sharding")
     checkpoint = section.section("checkpoint")
@@ -153,9 +168,10 @@ def _training(section: Section) -> TrainingConfig:
         precision=section.word("precision", get_args(Precision), default="bf16"),
         seed=section.integer("seed") or 0,
         max_grad_norm=section.positive("maxGradNorm"),
-        compile=_compile(compile_section) if compile_section else CompileConfig(),
+        compile=_compile(compile_section, activations),
         data=_data(data) if data else DataConfig(),
         sharding=_sharding(sharding) if sharding else ShardingConfig(),
+        activations=activations,
         checkpoint=_checkpoint(checkpoint) if checkpoint else None,
     )
     section.refuse_unknown()
@@ -168,17 +184,45 @@ def _training(section: Section) -> TrainingConfig:
     return training
 
 
-def _compile(section: Section) -> CompileConfig:
+def _empty(name: str) -> Section:
+    return Section(f"spec.training.{name}", {})
+
+
+def _activations(section: Section) -> ActivationsConfig:
+    mode = section.word("mode", get_args(ActivationMode), default="none")
+    budget = section.share("memoryBudget")
+    section.refuse_unknown()
+    if (budget is not None) != (mode == "budget"):
+        raise ConfigurationError(
+            "spec.training.activations.memoryBudget",
+            f"it goes with mode budget alone, and the mode is {mode}"
+            if budget is not None
+            else "mode budget needs one",
+            "write both or none of them",
+        )
+    return ActivationsConfig(mode=mode, memory_budget=1.0 if budget is None else budget)
+
+
+def _compile(section: Section, activations: ActivationsConfig) -> CompileConfig:
+    has_budget = activations.mode == "budget"
     cache = section.text("cache")
     breaks: tuple[Literal["allow", "fail"], ...] = ("allow", "fail")
     config = CompileConfig(
         mode=section.word("mode", ("auto", *get_args(CompileMode)), default="auto"),
-        on_recompile=section.word("onRecompile", get_args(OnRecompile), default="eager"),
+        on_recompile=section.word(
+            "onRecompile", get_args(OnRecompile), default="allow" if has_budget else "eager"
+        ),
         fails_on_graph_break=section.word("onGraphBreak", breaks, default="allow") == "fail",
         cache=Path(cache) if cache else None,
         numerics_check=section.flag("numericsCheck", default=True),
     )
     section.refuse_unknown()
+    if has_budget and config.mode == "off":
+        raise ConfigurationError(
+            "spec.training.activations.mode",
+            "budget is the compiler's, and spec.training.compile.mode is off",
+            "write full or selective, or another compile mode",
+        )
     return config
 
 
@@ -193,6 +237,12 @@ def _data(section: Section) -> DataConfig:
 
 def _sharding(section: Section) -> ShardingConfig:
     strategies: tuple[ShardingStrategy, ...] = ("auto", "full", "hybrid", "replicate")
+    if section.flag("cpuOffload", default=False):
+        raise ConfigurationError(
+            "spec.training.sharding.cpuOffload",
+            "every step would wait for weights and gradients to cross PCIe, so it is not built",
+            "write false, and spare memory by spec.training.activations.mode or more ranks",
+        )
     sharding = ShardingConfig(
         strategy=section.word("strategy", strategies, default="auto"),
         reshard_after_forward=section.flag("reshardAfterForward", default=None),

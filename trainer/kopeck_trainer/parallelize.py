@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import torch
 from torch import nn
 
+from kopeck_trainer.activations import spare_activations
 from kopeck_trainer.config import Precision, TrainingConfig
 from kopeck_trainer.float8 import use_float8
 from kopeck_trainer.initialise import Initialiser
@@ -19,6 +20,7 @@ def parallelize(task: TrainingTask, training: TrainingConfig, sharding: Sharding
     if training.precision == "fp8":
         use_float8(model, find_blocks(task, model), sharding.device)
     blocks = find_blocks(task, model)
+    spare_activations(training.activations, blocks)
     sharding.apply(model, blocks)
     Initialiser(device=sharding.device, seed=training.seed, init=task.init).fill(model)
     return model

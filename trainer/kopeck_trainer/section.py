@@ -83,9 +83,17 @@ class Section:
         value = self._value(name)
         if value is None:
             return None
-        is_number = isinstance(value, int | float) and not isinstance(value, bool)
-        if not is_number or not 0 < value < float("inf"):
+        if not _is_number(value) or not 0 < value < float("inf"):
             raise self._refusal(name, value, "a number above 0")
+        return float(value)
+
+    def share(self, name: str) -> float | None:
+        """A number from 0 to 1."""
+        value = self._value(name)
+        if value is None:
+            return None
+        if not _is_number(value) or not 0 <= value <= 1:
+            raise self._refusal(name, value, "a number from 0 to 1")
         return float(value)
 
     def word(self, name: str, words: tuple[Word, ...], *, default: Word) -> Word:
@@ -118,3 +126,7 @@ class Section:
     def _refusal(self, name: str, value: object, instead: str) -> ConfigurationError:
         field = f"{self._path}.{name}"
         return ConfigurationError(field, f"{value!r} cannot be used", f"write {instead}")
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)

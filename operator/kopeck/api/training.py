@@ -19,10 +19,10 @@ class CompileSpec(Spec):
         description="torch.compile's mode; `off` trains eagerly, `auto` measures which is cheapest"
         " for the rest of the run.",
     )
-    on_recompile: Literal["eager", "fail", "allow"] = Field(
-        "eager",
+    on_recompile: Literal["eager", "fail", "allow"] | None = Field(
+        None,
         description="What a call does after warm-up that nothing compiled fits: run eagerly and be"
-        " counted, fail, or be compiled.",
+        " counted, fail, or be compiled. Default: `eager`, with activations.mode `budget` `allow`.",
     )
     on_graph_break: Literal["allow", "fail"] = Field(
         "allow", description="`fail` ends the job at the first one; else they are counted."
@@ -69,6 +69,41 @@ class ShardingSpec(Spec):
         None,
         description="Whether a block's gathered weights are freed until its backward. Default: yes"
         " if all of them would take more than a tenth of a device's memory.",
+    )
+    cpu_offload: bool = Field(
+        default=False, description="Only `false`: weights stay on the devices."
+    )
+
+    cel_rules: ClassVar = (
+        Rule(
+            "!has(self.cpuOffload) || !self.cpuOffload",
+            "cpuOffload is not built, every step would wait for weights and gradients to cross"
+            " PCIe; write false, and spare memory by activations.mode or more ranks",
+        ),
+    )
+
+
+class ActivationsSpec(Spec):
+    """What blocks compute again in their backward, to need less memory."""
+
+    mode: Literal["none", "full", "selective", "budget"] = Field(
+        "none",
+        description="`full`: all of a block. `selective`: all but attention and the products that"
+        " are not wider than what they sum over. `budget`: what the compiler finds cheapest to keep"
+        " memoryBudget; eager ignores it and keeps all.",
+    )
+    memory_budget: float | None = Field(
+        None,
+        ge=0,
+        le=1,
+        description="Share of what `none` keeps that mode `budget` may keep: 0 is as `full`.",
+    )
+
+    cel_rules: ClassVar = (
+        Rule(
+            "has(self.memoryBudget) == (self.mode == 'budget')",
+            "memoryBudget and mode budget go together; write both or none of them",
+        ),
     )
 
 
@@ -129,6 +164,9 @@ class TrainingSpec(Spec):
     sharding: ShardingSpec | None = Field(
         None, description="How parameters are spread. Default: strategy auto."
     )
+    activations: ActivationsSpec | None = Field(
+        None, description="What is kept for the backward. Default: mode none."
+    )
     checkpoint: CheckpointSpec | None = Field(
         None, description="Without it nothing is saved: a restart begins at step 0."
     )
@@ -143,6 +181,12 @@ class TrainingSpec(Spec):
             "samples is no multiple of globalBatchSize; round it up to one",
             "'samples %d is no multiple of globalBatchSize; use %d'.format([self.samples,"
             " (self.samples / self.globalBatchSize + 1) * self.globalBatchSize])",
+        ),
+        Rule(
+            "!has(self.activations) || self.activations.mode != 'budget'"
+            " || !has(self.compile) || self.compile.mode != 'off'",
+            "activations.mode budget is the compiler's, and compile.mode is off; write full or"
+            " selective, or another compile mode",
         ),
     )
 

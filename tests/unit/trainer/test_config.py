@@ -4,6 +4,7 @@ from typing import Any
 import pytest
 
 from kopeck_trainer.config import (
+    ActivationsConfig,
     CheckpointConfig,
     CompileConfig,
     DataConfig,
@@ -44,6 +45,7 @@ def test_unset_fields_have_the_documented_defaults() -> None:
         ),
         data=DataConfig(pad_to=(), drop_last=False),
         sharding=ShardingConfig(strategy="auto", reshard_after_forward=None),
+        activations=ActivationsConfig(mode="none"),
         checkpoint=None,
     )
 
@@ -64,7 +66,12 @@ def test_every_field_is_read() -> None:
                 "numericsCheck": False,
             },
             data={"padTo": [256, 128], "dropLast": True},
-            sharding={"strategy": "hybrid", "reshardAfterForward": False},
+            sharding={
+                "strategy": "hybrid",
+                "reshardAfterForward": False,
+                "cpuOffload": False,
+            },
+            activations={"mode": "budget", "memoryBudget": 0.5},
             checkpoint={
                 "path": "/checkpoints",
                 "everySteps": 20,
@@ -90,6 +97,7 @@ def test_every_field_is_read() -> None:
         ),
         data=DataConfig(pad_to=(128, 256), drop_last=True),
         sharding=ShardingConfig(strategy="hybrid", reshard_after_forward=False),
+        activations=ActivationsConfig(mode="budget", memory_budget=0.5),
         checkpoint=CheckpointConfig(
             path=Path("/checkpoints"),
             every_steps=20,
@@ -98,6 +106,20 @@ def test_every_field_is_read() -> None:
             in_background=True,
         ),
     )
+
+
+def test_new_calls_are_compiled_where_eager_would_keep_more_than_the_budget() -> None:
+    budget = {"mode": "budget", "memoryBudget": 0.5}
+
+    def on_recompile(**training: Any) -> str | None:
+        config = parse_config(a_config(**training)).training
+        return config and config.compile.on_recompile
+
+    assert on_recompile() == "eager"
+    assert on_recompile(activations={"mode": "full"}) == "eager"
+    assert on_recompile(activations=budget) == "allow"
+    assert on_recompile(activations=budget, compile={"mode": "default"}) == "allow"
+    assert on_recompile(activations=budget, compile={"onRecompile": "fail"}) == "fail"
 
 
 def test_a_program_of_ones_own_needs_no_training_settings() -> None:
@@ -135,6 +157,30 @@ def test_a_program_of_ones_own_needs_no_training_settings() -> None:
         (
             {"sharding": {"reshardAfterForward": "no"}},
             "spec.training.sharding.reshardAfterForward: 'no' cannot be used; write true or false",
+        ),
+        (
+            {"sharding": {"cpuOffload": True}},
+            "spec.training.sharding.cpuOffload: every step would wait for weights and gradients to",
+        ),
+        (
+            {"activations": {"mode": "offload"}},
+            "spec.training.activations.mode: 'offload' cannot be used; write none or full or",
+        ),
+        (
+            {"activations": {"mode": "budget", "memoryBudget": 2}},
+            "spec.training.activations.memoryBudget: 2 cannot be used; write a number from 0 to 1",
+        ),
+        (
+            {"activations": {"mode": "budget"}},
+            "spec.training.activations.memoryBudget: mode budget needs one; write both or none of",
+        ),
+        (
+            {"activations": {"mode": "full", "memoryBudget": 0}},
+            "spec.training.activations.memoryBudget: it goes with mode budget alone, and the mode",
+        ),
+        (
+            {"activations": {"mode": "budget", "memoryBudget": 1}, "compile": {"mode": "off"}},
+            "spec.training.activations.mode: budget is the compiler's, and spec.training.compile.",
         ),
     ],
 )

@@ -84,6 +84,7 @@ def archive_file(folder: Path, config: TrainConfig) -> Path:
         "parameters": config.parameters,
         "micro_batch": training and training.micro_batch_size,
         "precision": training and training.precision,
+        "activations": asdict(training.activations) if training else None,
         "data": asdict(training.data) if training else None,
     }
     text = json.dumps(alike, sort_keys=True)

@@ -95,11 +95,16 @@ def agree(one: Probe, other: Probe) -> bool:
 
 
 def eager_fits(device: torch.device) -> bool:
-    """Whether an eager step surely fits on all ranks, by the peak of a compiled one."""
+    """Whether an eager step surely fits on all ranks, by the peak of a compiled one.
+
+    Of one with a memory budget, which eager has not, nothing can be told.
+    """
     fits = True
     if device.type == "cuda":
+        has_budget = torch._functorch.config.activation_memory_budget < 1  # noqa: SLF001
         total_bytes = torch.cuda.get_device_properties(device).total_memory
-        fits = torch.cuda.max_memory_allocated(device) * EAGER_MEMORY_RATIO <= total_bytes
+        peak_bytes = torch.cuda.max_memory_allocated(device)
+        fits = not has_budget and peak_bytes * EAGER_MEMORY_RATIO <= total_bytes
     return all(gathered(fits))
 
 

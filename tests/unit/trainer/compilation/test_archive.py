@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from kopeck_trainer.compilation.archive import CacheArchive, archive_file
-from kopeck_trainer.config import TrainConfig, TrainingConfig
+from kopeck_trainer.config import ActivationsConfig, TrainConfig, TrainingConfig
 
 TRAINING = TrainingConfig(global_batch_size=8, micro_batch_size=2, steps=4)
 CONFIG = TrainConfig(entrypoint="toy:build", training=TRAINING)
@@ -88,4 +88,5 @@ def test_the_same_model_and_shapes_share_a_file_whatever_the_world_size(tmp_path
 
     assert file_of() == file_of(steps=9, global_batch_size=16)
     assert file_of() != file_of(micro_batch_size=4)
+    assert file_of() != file_of(activations=ActivationsConfig(mode="full"))
     assert file_of() != archive_file(tmp_path, replace(CONFIG, parameters={"dim": 2}))
