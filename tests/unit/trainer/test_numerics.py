@@ -67,12 +67,17 @@ def test_losses_and_weights_are_the_same_at_every_world_size_and_accumulation(
 def test_every_strategy_computes_the_same(
     tmp_path: Path, precision: Any, max_grad_norm: float | None
 ) -> None:
-    training = replace(
-        TRAINING, precision=precision, max_grad_norm=max_grad_norm, micro_batch_size=3
-    )
+    training = replace(TRAINING, precision=precision, max_grad_norm=max_grad_norm)
     [expected] = on_ranks(1, losses, tmp_path, with_sharding(training, "full"))
-    for ranks, strategy in [(1, "auto"), (2, "replicate"), (4, "hybrid"), (4, "replicate")]:
-        for found in on_ranks(ranks, losses, tmp_path, with_sharding(training, strategy)):
+    for ranks, strategy, micro_batches in [
+        (1, "auto", 4),
+        (2, "replicate", 2),
+        (4, "hybrid", 1),
+        (4, "hybrid", 3),
+        (4, "replicate", 3),
+    ]:
+        split = replace(training, micro_batch_size=12 // ranks // micro_batches)
+        for found in on_ranks(ranks, losses, tmp_path, with_sharding(split, strategy)):
             assert found == pytest.approx(expected, rel=1e-5 if precision == "fp32" else 2e-3)
 
 
