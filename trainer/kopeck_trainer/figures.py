@@ -80,7 +80,7 @@ class Figures:
     peak_flops: float | None = None
     """Of this process's device, per second."""
     eager_fallbacks: int | None = None
-    """Calls of compiled blocks that ran eagerly, after warm-up."""
+    """Calls of compiled blocks and losses that ran eagerly, after warm-up."""
     numerics_mismatch: str | None = None
     """How a compile mode differs from eager, so that it is not used."""
     histogram: StepHistogram = field(default_factory=StepHistogram)

@@ -34,16 +34,19 @@ class Blocks:
         `options` are Inductor's, on top of those of the mode.
         """
         if mode == "off":
-            for module in (*self.modules, *self._losses):
+            for module in (*self.modules, *self.losses):
                 module._compiled_call_impl = None  # noqa: SLF001  torch has no public way back
             return
         for block in self.modules:
             self._compile(block, mode, options)
-        for loss in self._losses:
-            loss.compile(dynamic=False, options=options or None)
+        for loss in self.losses:
+            loss.compile(
+                dynamic=False, fullgraph=self.fails_on_graph_break, options=options or None
+            )
 
     @property
-    def _losses(self) -> list[Loss]:
+    def losses(self) -> list[Loss]:
+        """The one that is compiled, or none."""
         return [self.loss] if self.loss else []
 
     def _compile(self, block: nn.Module, mode: CompileMode, options: dict[str, Any]) -> None:

@@ -1,7 +1,7 @@
-"""Calls of compiled blocks that ran eagerly, with what differs from all that was compiled.
+"""Calls of compiled blocks and losses that ran eagerly, and what no compiled call has of them.
 
 Under `eager_on_recompile` torch calls back nowhere and counts nothing. So the forward of each
-class of blocks notes the call itself: in Python while it runs eagerly; while it is traced it says
+class of them notes the call itself: in Python while it runs eagerly; while it is traced it says
 once what it is traced for, and nothing of it is left in the graph.
 """
 
@@ -11,16 +11,17 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.utils._pytree import tree_leaves
 
 Shape = tuple[int, ...]
 
 
 @dataclass(frozen=True)
 class Call:
-    """What distinguishes calls of a block."""
+    """What distinguishes calls of a compiled module."""
 
     shapes: tuple[Shape, ...]
-    """Of its tensors, in order."""
+    """Of its tensors, those inside of a batch too, in order."""
     with_gradient: bool
     training: bool
 
@@ -35,11 +36,12 @@ class Fallbacks:
     compiled: dict[type, set[Call]] = field(default_factory=dict)
     said: set[str] = field(default_factory=set)
 
-    def watch(self, blocks: Sequence[nn.Module]) -> None:
-        for kind in {type(block) for block in blocks}:
-            self._watch_class(kind)
+    def watch(self, modules: Sequence[nn.Module], name: str) -> None:
+        """`name` is what the log calls each of them."""
+        for kind in {type(module) for module in modules}:
+            self._watch_class(kind, name)
 
-    def _watch_class(self, kind: Any) -> None:
+    def _watch_class(self, kind: Any, name: str) -> None:
         forward = kind.forward
         compiled = self.compiled.setdefault(kind, set())
 
@@ -47,24 +49,24 @@ class Fallbacks:
         def trace(shapes: tuple[Shape, ...], with_gradient: bool, training: bool) -> None:  # noqa: FBT001  it is called by the tracer, by position
             compiled.add(Call(shapes, with_gradient, training))
 
-        def noted(block: nn.Module, *args: Any, **kwargs: Any) -> Any:
-            shapes = tuple(
-                tuple(each.shape) for each in (*args, *kwargs.values()) if isinstance(each, Tensor)
-            )
+        def noted(module: nn.Module, *args: Any, **kwargs: Any) -> Any:
+            leaves = tree_leaves((args, kwargs))
+            shapes = tuple(tuple(each.shape) for each in leaves if isinstance(each, Tensor))
             if torch.compiler.is_compiling():
-                trace(shapes, torch.is_grad_enabled(), block.training)
+                trace(shapes, torch.is_grad_enabled(), module.training)
             elif self.is_counting:
-                self._note(Call(shapes, torch.is_grad_enabled(), block.training), compiled)
-            return forward(block, *args, **kwargs)
+                self._note(name, Call(shapes, torch.is_grad_enabled(), module.training), compiled)
+            return forward(module, *args, **kwargs)
 
         kind.forward = noted
 
-    def _note(self, call: Call, compiled: set[Call]) -> None:
+    def _note(self, name: str, call: Call, compiled: set[Call]) -> None:
         self.count += 1
-        sentence = difference(call, compiled)
+        differs = difference(call, compiled)
+        sentence = f"{name} runs eagerly, it was not compiled for this: {differs}"
         if sentence not in self.said:
             self.said.add(sentence)
-            self.say(f"a block runs eagerly, it was not compiled for this: {sentence}")
+            self.say(sentence)
 
 
 def difference(call: Call, compiled: set[Call]) -> str:

@@ -48,7 +48,8 @@ class Compilation:
 
     def begin(self, remaining_steps: int) -> None:
         """Set the first mode, and know that it computes what eager does."""
-        self.fallbacks.watch(self.blocks.modules)
+        self.fallbacks.watch(self.blocks.modules, "a block")
+        self.fallbacks.watch(self.blocks.losses, "the loss")
         if self.config.mode != "auto":
             self._settle(self.config.mode)
         else:

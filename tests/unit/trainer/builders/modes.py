@@ -91,6 +91,16 @@ class Normed(toy.ToyBlock):
         return super().forward(self.batch_norm(x))
 
 
+def build_breaking_loss(config: TrainConfig) -> TrainingTask:
+    """Its loss has a graph break."""
+
+    def breaking(output: Tensor, batch: Any) -> Any:
+        torch._dynamo.graph_break()
+        return toy.squared_error(output, batch)
+
+    return replace(toy.build(config), loss=breaking)
+
+
 def build_stray(config: TrainConfig) -> TrainingTask:
     """One batch, that of sample 7, is shorter than the others."""
     data = toy.Sums()

@@ -36,10 +36,12 @@ def test_a_ragged_last_batch_causes_no_recompile(job: LocalJob) -> None:
 def test_a_stray_shape_is_one_eager_step_and_is_counted_with_what_differs(job: LocalJob) -> None:
     end = end_of(job, entrypoint="modes:build_stray", steps=10)  # two epochs
     assert end["recompiles"] == 0
-    assert end["eagerFallbacks"] == 2 * 2  # blocks, epochs
+    assert end["eagerFallbacks"] == (2 + 1) * 2  # blocks and loss, epochs
     told = [line for line in job.workers[0].output.splitlines() if "eagerly" in line]
+    reason = "runs eagerly, it was not compiled for this:"
     assert told == [
-        "a block runs eagerly, it was not compiled for this: shape 1×6, compiled for 2×6"
+        f"a block {reason} shape 1×6, compiled for 2×6",
+        f"the loss {reason} shape 1×1, 1×6, 1×1, compiled for 2×1, 2×6, 2×1",
     ]
 
 
@@ -65,6 +67,7 @@ def test_a_sample_that_is_longer_than_all_lengths_is_refused(job: LocalJob) -> N
         ("modes:build_stray", None, {"onRecompile": "fail"}, "Detected recompile"),
         ("modes:build", "Breaking", {"onGraphBreak": "fail"}, "Unsupported"),
         ("modes:build", "Breaking", {"onGraphBreak": "fail", "mode": "auto"}, "Unsupported"),
+        ("modes:build_breaking_loss", None, {"onGraphBreak": "fail"}, "Unsupported"),
     ],
 )
 def test_a_strict_job_fails_where_another_goes_on_uncompiled(
@@ -88,7 +91,7 @@ def fallbacks_of_calls() -> tuple[int, list[str]]:
     said: list[str] = []
     fallbacks = Fallbacks(say=said.append)
     block = Doubling()
-    fallbacks.watch([block])
+    fallbacks.watch([block], "a block")
     block.compile(dynamic=False, backend="eager")
     compiled_for = torch.ones(2, 4, requires_grad=True)
     block(compiled_for)
