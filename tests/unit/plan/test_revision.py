@@ -81,12 +81,7 @@ def test_the_trainer_reads_the_specs_own_words_and_no_unset_ones() -> None:
             "microBatchSize": 4,
             "precision": "bf16",
             "seed": 0,
-            "compile": {
-                "mode": "auto",
-                "onRecompile": "eager",
-                "onGraphBreak": "allow",
-                "numericsCheck": True,
-            },
+            "compile": {"mode": "auto", "onGraphBreak": "allow", "numericsCheck": True},
             "data": {"padTo": [], "dropLast": False},
         },
     }
