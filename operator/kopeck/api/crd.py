@@ -107,6 +107,8 @@ def _structural(
         return _structural(definitions[name] | {"$name": name} | described, definitions, models)
     if "anyOf" in node:
         return {"x-kubernetes-int-or-string": True} | _kept(node, ("description",))
+    if isinstance(node.get("default"), dict):
+        node = node | {"default": _set_fields(node["default"])}
     schema = _kept(
         node,
         [
@@ -149,6 +151,11 @@ def _without_null(node: dict[str, Any]) -> dict[str, Any]:
     if len(alternatives) != 1:
         return node
     return {key: value for key, value in node.items() if key != "anyOf"} | alternatives[0]
+
+
+def _set_fields(default: dict[str, Any]) -> dict[str, Any]:
+    """The fields of a default that have a value: the API server takes null for none of them."""
+    return {key: value for key, value in default.items() if value is not None}
 
 
 def _kept(node: dict[str, Any], keys: Sequence[str]) -> dict[str, Any]:

@@ -1,5 +1,6 @@
 """The CustomResourceDefinition: current, explained, and sparing with what the API server may do."""
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -87,3 +88,9 @@ def test_scale_and_status_are_subresources() -> None:
 def test_every_printer_column_shows_a_field_that_exists(column: dict[str, Any]) -> None:
     known = {f".{path}" for path, _ in ours()} | {".metadata.creationTimestamp"}
     assert column["jsonPath"] in known
+
+
+def test_no_default_holds_null_which_a_server_side_apply_is_refused_for() -> None:
+    defaults = [each["default"] for each in nodes(root_schema()) if "default" in each]
+    assert len(defaults) > 10
+    assert all("null" not in json.dumps(each) for each in defaults)
