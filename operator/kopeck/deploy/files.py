@@ -1,0 +1,42 @@
+"""Every generated file of the repository, from its source."""
+
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from kopeck.api.crd import crd
+from kopeck.deploy.rbac import rbac_objects
+from kopeck_exporter.reference import reference_page
+
+_NAMESPACE = "kopeck-system"
+_EXAMPLE_HEADER = (
+    "# What the operator is allowed, and no more: kubectl apply -f examples/rbac.yaml\n"
+    "# Written by `make generate` from operator/kopeck/deploy/rbac.py.\n"
+)
+
+
+def generated_files() -> dict[Path, str]:
+    """The text of each file, by its path from the repository's root."""
+    namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": _NAMESPACE}}
+    return {
+        Path("crds/kopeck.dev_trainingjobs.yaml"): _yaml(crd()),
+        Path("docs/metrics.md"): reference_page(),
+        Path("examples/rbac.yaml"): _EXAMPLE_HEADER
+        + _yaml(namespace, *rbac_objects(_NAMESPACE), flow=None),
+    }
+
+
+def _yaml(*documents: dict[str, Any], flow: bool | None = False) -> str:
+    """Documents in block style; with `flow` None their innermost lists and maps take one line."""
+    text: str = yaml.dump_all(
+        documents, Dumper=_PlainDumper, sort_keys=False, width=100, default_flow_style=flow
+    )
+    return text
+
+
+class _PlainDumper(yaml.SafeDumper):
+    """Writes what occurs twice twice: anchors are no friends of readers."""
+
+    def ignore_aliases(self, data: object) -> bool:  # noqa: ARG002  yaml's own signature
+        return True
