@@ -14,6 +14,12 @@ from tests.cluster.progress import step
 MODULE = Path(__file__).parent / "go"
 KUBERNETES_VERSION = "v1.37.2"
 KWOK_VERSION = "v0.8.0"
+HELM_VERSION = "v4.3.2"
+# Programs whose modules ask for other versions of what they share with Kubernetes.
+INSTALLED = {
+    "kwok": ("sigs.k8s.io/kwok/cmd/kwok", KWOK_VERSION),
+    "helm": ("helm.sh/helm/v4/cmd/helm", HELM_VERSION),
+}
 # From here on `go` fetches by itself the newer toolchain that go.mod asks for.
 OLDEST_GO = (1, 21)
 LINKER_FLAGS = {
@@ -25,12 +31,13 @@ LINKER_FLAGS = {
 
 @cache
 def binary(name: str) -> Path:
-    """One of kubernetes, coredns, pause and kwok; built if the cache lacks it.
+    """One of kubernetes, coredns, pause, kwok and helm; built if the cache lacks it.
 
     The first build of all takes about ten minutes on two cores.
     """
-    if name == "kwok":
-        return cached(f"bin/{key_of(KWOK_VERSION, _go_version())}/kwok", _install_kwok)
+    if name in INSTALLED:
+        key = key_of(INSTALLED[name][1], _go_version())
+        return cached(f"bin/{key}/{name}", lambda path: _install(name, path))
     return cached(f"bin/{_module_key(name)}/{name}", lambda path: _build(name, path))
 
 
@@ -56,12 +63,13 @@ def _build(name: str, path: Path) -> None:
         run(argv, cwd=MODULE, env=os.environ | {"CGO_ENABLED": "0"})
 
 
-def _install_kwok(path: Path) -> None:
-    folder = path.with_name(".kwok.bin")
-    argv = ["go", "install", f"sigs.k8s.io/kwok/cmd/kwok@{KWOK_VERSION}"]
-    with step("Building kwok"):
+def _install(name: str, path: Path) -> None:
+    package, version = INSTALLED[name]
+    folder = path.with_name(f".{name}.bin")
+    argv = ["go", "install", "-trimpath", "-ldflags", "-s -w", f"{package}@{version}"]
+    with step(f"Building {name}"):
         run(argv, env=os.environ | {"CGO_ENABLED": "0", "GOBIN": str(folder)})
-    (folder / "kwok").rename(path)
+    (folder / name).rename(path)
     folder.rmdir()
 
 

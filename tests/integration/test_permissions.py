@@ -1,4 +1,4 @@
-"""The operator works with what examples/rbac.yaml allows, and asks for nothing else."""
+"""The operator works with what the chart's roles allow, and asks for nothing else."""
 
 import re
 from pathlib import Path
@@ -7,16 +7,19 @@ from typing import Any
 import yaml
 
 from tests.builders import a_job, a_report
+from tests.chart import NAMESPACE, is_of_rights, rendered
 from tests.fake_pods import end_trainer, path_of
 from tests.operator_process import OperatorProcess
 from tests.waiting import eventually
 from tests.workplace import Workplace
 
 
-def test_a_job_lives_its_life_under_the_roles_of_the_example(
+def test_a_job_lives_its_life_under_the_roles_of_the_chart(
     workplace: Workplace, tmp_path: Path
 ) -> None:
-    workplace.cluster.kubectl("apply", "--filename=examples/rbac.yaml")
+    namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}}
+    rights = yaml.safe_dump_all([namespace, *filter(is_of_rights, rendered())])
+    workplace.cluster.kubectl("apply", "--filename=-", stdin=rights)
     kubeconfig = kubeconfig_of_service_account(workplace.cluster, tmp_path)
     with OperatorProcess(kubeconfig, tmp_path) as operator:
         operator.wait_until_in_sync()

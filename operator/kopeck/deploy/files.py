@@ -9,22 +9,38 @@ from kopeck.api.crd import crd
 from kopeck.deploy.rbac import rbac_objects
 from kopeck_exporter.reference import reference_page
 
+_TEMPLATES = Path("charts/kopeck/templates")
 _NAMESPACE = "kopeck-system"
+_HEADER = "# Written by `make generate` from operator/kopeck/{source}.\n"
 _EXAMPLE_HEADER = (
     "# What the operator is allowed, and no more: kubectl apply -f examples/rbac.yaml\n"
-    "# Written by `make generate` from operator/kopeck/deploy/rbac.py.\n"
+    + _HEADER.format(source="deploy/rbac.py")
 )
 
 
 def generated_files() -> dict[Path, str]:
     """The text of each file, by its path from the repository's root."""
     namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": _NAMESPACE}}
+    roles = rbac_objects("{{ .Release.Namespace }}")
     return {
         Path("crds/kopeck.dev_trainingjobs.yaml"): _yaml(crd()),
         Path("docs/metrics.md"): reference_page(),
         Path("examples/rbac.yaml"): _EXAMPLE_HEADER
         + _yaml(namespace, *rbac_objects(_NAMESPACE), flow=None),
+        _TEMPLATES / "crd.yaml": _HEADER.format(source="api/crd.py") + _yaml(_kept_crd()),
+        _TEMPLATES / "rbac.yaml": _HEADER.format(source="deploy/rbac.py")
+        + _yaml(*roles, flow=None),
     }
+
+
+def _kept_crd() -> dict[str, Any]:
+    """The definition as a template, since Helm never upgrades what lies in a chart's crds/.
+
+    It stays when the release is uninstalled: every TrainingJob would go with it.
+    """
+    definition = crd()
+    definition["metadata"]["annotations"] = {"helm.sh/resource-policy": "keep"}
+    return definition
 
 
 def _yaml(*documents: dict[str, Any], flow: bool | None = False) -> str:
