@@ -11,9 +11,11 @@ from tests.cluster import kwok as kwok_stages
 from tests.cluster import prometheus
 from tests.cluster.binaries import binary
 from tests.cluster.commands import run
+from tests.cluster.containers import import_image
 from tests.cluster.controlplane import HOST_ADDRESS
 from tests.cluster.endpoint import Endpoint
 from tests.cluster.errors import ClusterError
+from tests.cluster.images import write_operator_image
 from tests.cluster.nodes import Node, kubelet_of, start_kubelet
 from tests.cluster.place import Place
 from tests.cluster.processes import Process, end, recorded
@@ -94,6 +96,13 @@ class LocalCluster:
         self.kubectl("delete", "pv", "--ignore-not-found", *volume_names(namespace))
         objects = volume_objects(self.state, namespace, site_packages("trainer"))
         self.kubectl("create", "--filename=-", stdin=json.dumps(objects))
+
+    def provide_operator_image(self) -> None:
+        """Give every node the image `localhost/kopeck-operator:dev`, of the working tree."""
+        archive = write_operator_image(self.state)
+        for node in self.nodes:
+            import_image(self._place(), node, archive)
+        archive.unlink()
 
     def checkpoints(self, namespace: str) -> Path:
         """The host's folder behind a namespace's claim `kopeck-checkpoints`."""

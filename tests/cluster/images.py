@@ -11,6 +11,7 @@ from tests.cluster.site_packages import site_packages
 PAUSE_IMAGE = "localhost/pause:1"
 BASE_IMAGE = "localhost/kopeck-base:1"
 KOPECK_IMAGE = "localhost/kopeck:dev"
+OPERATOR_IMAGE = "localhost/kopeck-operator:dev"
 HOME = "opt/kopeck"
 # /site is where pods mount the claim `kopeck-site`, with torch and numpy.
 PYTHON_PATH = f"/{HOME}:/{HOME}/examples:/site"
@@ -42,15 +43,26 @@ def write_base_image(folder: Path) -> Path:
 
 
 def write_kopeck_image(folder: Path) -> Path:
-    """The working tree on top of the base image, which the node must have, as an archive."""
-    layer = folder / "kopeck-layer.tar"
+    """Exporter and trainer on top of the base image, which the node must have, as an archive."""
+    return _write_image_of_sources(folder, KOPECK_IMAGE, site_packages("exporter"))
+
+
+def write_operator_image(folder: Path) -> Path:
+    """Likewise the operator with its packages, as images/operator/Dockerfile makes it."""
+    return _write_image_of_sources(folder, OPERATOR_IMAGE, site_packages("operator"))
+
+
+def _write_image_of_sources(folder: Path, name: str, packages: Path) -> Path:
+    """The working tree with packages beside it, on top of the base image."""
+    stem = name.removeprefix("localhost/").removesuffix(":dev")
+    layer = folder / f"{stem}-layer.tar"
     with tarfile.open(layer, "w") as tar:
-        tar.add(site_packages("exporter"), HOME, filter=_readable)
+        tar.add(packages, HOME, filter=_readable)
         for source, target in SOURCES.items():
             tar.add(REPOSITORY / source, target, filter=_readable)
-    archive = folder / "kopeck.tar"
+    archive = folder / f"{stem}.tar"
     config = {"Env": ["PATH=/usr/bin:/bin", f"PYTHONPATH={PYTHON_PATH}", "PYTHONUNBUFFERED=1"]}
-    write_image(archive, KOPECK_IMAGE, [layer_of(layer)], config, present=[rootfs_layer()])
+    write_image(archive, name, [layer_of(layer)], config, present=[rootfs_layer()])
     layer.unlink()
     return archive
 

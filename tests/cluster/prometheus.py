@@ -57,10 +57,15 @@ def _config(pods: Path, targets: Sequence[str], scrape_interval_seconds: int) ->
     return {
         "global": {"scrape_interval": interval, "scrape_timeout": interval},
         "scrape_configs": [
-            {"job_name": "pods", "file_sd_configs": [{"files": [str(pods)]}]},
+            # With their own labels: the operator's samples carry the namespace of their job.
+            {
+                "job_name": "pods",
+                "honor_labels": True,
+                "file_sd_configs": [{"files": [str(pods)]}],
+            },
             {
                 "job_name": "operator",
-                "honor_labels": True,  # its samples carry the namespace of the job they tell of
+                "honor_labels": True,
                 "static_configs": [{"targets": list(targets)}],
             },
         ],

@@ -16,9 +16,10 @@ PYPROJECT = Path(__file__).parents[2] / "pyproject.toml"
 
 
 def requirements(extra: str) -> tuple[str, ...]:
-    """What an extra of the project asks for."""
+    """What an extra of the project asks for; the operator also needs what kopeck itself does."""
     project = tomllib.loads(PYPROJECT.read_text())["project"]
-    return tuple(project["optional-dependencies"][extra])
+    shared = project["dependencies"] if extra == "operator" else []
+    return (*shared, *project["optional-dependencies"][extra])
 
 
 def site_packages(extra: str) -> Path:

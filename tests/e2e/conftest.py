@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.chart import NAMESPACE, install
 from tests.cluster import ClusterError, LocalCluster
 from tests.kube_client import KubeClient
-from tests.operator_process import OperatorProcess
 from tests.workplace import Workplace
 
 _SCRAPE_SECONDS = 1
@@ -17,10 +17,9 @@ _SCRAPE_SECONDS = 1
 
 @dataclass
 class Installation:
-    """A cluster with kopeck in it."""
+    """A cluster with kopeck in it, as its chart installs it."""
 
     cluster: LocalCluster
-    operator: OperatorProcess
     prometheus_url: str
 
 
@@ -31,24 +30,25 @@ def installation(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installat
     except ClusterError as missing:
         pytest.skip(str(missing))
     with cluster:
-        cluster.kubectl("apply", "--filename=crds/")
-        cluster.kubectl("wait", "--for=condition=Established", "crd/trainingjobs.kopeck.dev")
-        with OperatorProcess(cluster.kubeconfig, tmp_path_factory.mktemp("operator")) as operator:
-            operator.wait_until_in_sync()
-            prometheus_url = cluster.start_prometheus(
-                targets=[operator.url.removeprefix("http://")],
-                scrape_interval_seconds=_SCRAPE_SECONDS,
-            )
-            yield Installation(cluster, operator, prometheus_url)
+        cluster.provide_operator_image()
+        create_restricted_namespace(cluster, NAMESPACE)
+        install(cluster.kubeconfig)
+        yield Installation(
+            cluster, cluster.start_prometheus(scrape_interval_seconds=_SCRAPE_SECONDS)
+        )
+
+
+def create_restricted_namespace(cluster: LocalCluster, name: str) -> None:
+    cluster.kubectl("create", "namespace", name)
+    enforced = "pod-security.kubernetes.io/enforce=restricted"
+    cluster.kubectl("label", "namespace", name, enforced)
 
 
 @pytest.fixture
 def workplace(installation: Installation) -> Iterator[Workplace]:
     cluster = installation.cluster
     namespace = f"test-{secrets.token_hex(3)}"
-    cluster.kubectl("create", "namespace", namespace)
-    enforced = "pod-security.kubernetes.io/enforce=restricted"
-    cluster.kubectl("label", "namespace", namespace, enforced)
+    create_restricted_namespace(cluster, namespace)
     cluster.provide_volumes(namespace)
     yield Workplace(cluster, KubeClient(Path(cluster.kubeconfig)), namespace)
     cluster.kubectl("delete", "trainingjobs", "--all", "--namespace", namespace)
