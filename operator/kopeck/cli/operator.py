@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import signal
 from pathlib import Path
 from typing import Annotated
 
@@ -15,6 +16,8 @@ def operator(
     ] = None,
 ) -> None:
     """Run the operator until it is ended by SIGTERM."""
+    # As process 1 of a container it would not hear the signal before the loop listens to it.
+    signal.signal(signal.SIGTERM, _leave)
     # Heavy libraries are loaded by the command that needs them.
     from kopeck.control.operator import run_operator  # noqa: PLC0415
     from kopeck.control.settings import read_settings  # noqa: PLC0415
@@ -32,3 +35,7 @@ def operator(
         await run_operator(await connection(kubeconfig), settings)
 
     asyncio.run(run())
+
+
+def _leave(*_: object) -> None:
+    raise SystemExit(0)

@@ -19,7 +19,8 @@ class Health:
     queue: DirtyQueue
     watch_is_sound: Callable[[], bool]
     _lag_seconds: float = 0.0
-    _watch_seen_sound_at: float = 0.0
+    _watch_seen_sound_at: float | None = None
+    """None before the first sync, which may have to wait for the API server."""
 
     async def run(self) -> None:
         """Measure the loop's lag, once a second."""
@@ -38,6 +39,8 @@ class Health:
             return f"the event loop lags {self._lag_seconds:.0f} s behind"
         if self.queue.oldest_age_seconds > _LONGEST_WAIT_SECONDS:
             return f"a job has waited {self.queue.oldest_age_seconds:.0f} s for its pass"
+        if self._watch_seen_sound_at is None:
+            return None
         silent = asyncio.get_running_loop().time() - self._watch_seen_sound_at
         if silent > _WATCH_DOWN_SECONDS:
             return f"the watch has been down or behind for {silent:.0f} s"

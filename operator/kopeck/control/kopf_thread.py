@@ -74,7 +74,13 @@ async def _live_and_exit(
 ) -> None:
     ours = asyncio.all_tasks()
     tasks = await kopf.spawn_tasks(
-        registry=registry, settings=settings, clusterwide=True, stop_flag=stop
+        registry=registry,
+        settings=settings,
+        # Otherwise kopf asks for its user's name, and in a pod a user need not have one. The type
+        # is a string that kopf keeps to itself.
+        identity="kopeck",  # type: ignore[arg-type]
+        clusterwide=True,
+        stop_flag=stop,
     )
     try:
         life = asyncio.create_task(kopf.run_tasks(tasks, ignored=ours))
