@@ -4,6 +4,7 @@ from bisect import bisect_left
 from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from statistics import median
 from typing import Any
 
 from kopeck_exporter.names import STEP_SECONDS_BUCKETS
@@ -62,6 +63,10 @@ class Figures:
     step_seconds: float | None = None
     step_part_seconds: Mapping[str, float] | None = None
     """Of the steps after warm-up, by the parts of `kopeck_exporter.names.STEP_PARTS`."""
+    steady_seconds: deque[float] = field(default_factory=lambda: deque(maxlen=RECENT_STEPS))
+    """Of the last steps since warm-up."""
+    peak_device_bytes: int | None = None
+    """The most that this process had allocated on its GPU."""
     checkpoint_step: int | None = None
     checkpoint_request: str | None = None
     """The last one that a checkpoint has answered."""
@@ -85,6 +90,11 @@ class Figures:
     """How a compile mode differs from eager, so that it is not used."""
     histogram: StepHistogram = field(default_factory=StepHistogram)
     rate: RecentRate = field(default_factory=RecentRate)
+
+    @property
+    def steady_step_seconds(self) -> float | None:
+        """Median of the last steps since warm-up; None before the first."""
+        return median(self.steady_seconds) if self.steady_seconds else None
 
     @property
     def mfu(self) -> float | None:

@@ -140,6 +140,7 @@ class Loop:
             job_samples=step.position.samples,
             seconds=now - self.ended_at_seconds,
             loss=totals.loss,
+            is_steady=step.phase == "compute",
         )
         self.ended_at_seconds = now
         self.progress.step(self._line(step, totals))

@@ -24,6 +24,7 @@ class LoopReports:
 
     def step(self, *, samples: int, loss: float | None) -> None:
         now = monotonic()
+        is_steady = self.has_stepped
         if not self.has_stepped:
             self.has_stepped = True
             self.samples = self.steps * samples
@@ -36,6 +37,7 @@ class LoopReports:
             job_samples=self.samples * self.reporter.world_size,
             seconds=now - self.ended_at_seconds,
             loss=None if loss is None else float(loss),
+            is_steady=is_steady,
         )
         self.ended_at_seconds = now
 

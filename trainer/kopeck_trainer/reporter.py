@@ -3,6 +3,7 @@
 import json
 import math
 import os
+import resource
 import threading
 import time
 from collections.abc import Mapping
@@ -60,15 +61,27 @@ class Reporter:
             for name, value in figures.items():
                 setattr(self._figures, name, value)
 
-    def step_ended(
-        self, *, samples: int, step: int, job_samples: int, seconds: float, loss: float | None
+    def step_ended(  # noqa: PLR0913  the figures of one step
+        self,
+        *,
+        samples: int,
+        step: int,
+        job_samples: int,
+        seconds: float,
+        loss: float | None,
+        is_steady: bool,
     ) -> None:
-        """One step of this process, which took `samples` samples and `seconds`."""
+        """One step of this process, which took `samples` samples and `seconds`.
+
+        It `is_steady` once warm-up is over.
+        """
         with self._lock:
             figures = self._figures
             figures.samples += samples
             figures.step, figures.job_samples, figures.loss = step, job_samples, loss
             figures.step_seconds = seconds
+            if is_steady:
+                figures.steady_seconds.append(seconds)
             figures.histogram.add(seconds)
             figures.rate.add(monotonic(), figures.samples)
         self.send()
@@ -113,6 +126,9 @@ class Reporter:
             "nonfinite_losses": figures.nonfinite_losses,
             "loss_spikes": figures.loss_spikes,
             "step_seconds": figures.step_seconds,
+            "steady_step_seconds": figures.steady_step_seconds,
+            "peak_device_bytes": figures.peak_device_bytes,
+            "peak_resident_bytes": _peak_resident_bytes(),
             "samples_per_second": figures.rate.samples_per_second(),
             "mfu": figures.mfu,
             "step_bucket_counts": figures.histogram.counts,
@@ -151,6 +167,11 @@ def _socket(environ: Mapping[str, str]) -> ReportSocket | None:
 def _file(environ: Mapping[str, str], local_rank: int) -> Path | None:
     directory = environ.get("KOPECK_RUN_DIR")
     return report_file(Path(directory), local_rank) if directory else None
+
+
+def _peak_resident_bytes() -> int:
+    """The most that this process had in the host's memory."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024  # Linux counts in KiB
 
 
 def _is_finite(number: float | None) -> bool:

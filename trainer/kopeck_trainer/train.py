@@ -113,6 +113,8 @@ def train(
     stop.listen()
     with hang_watch:
         is_complete = loop.run()
+        if device.type == "cuda":
+            reporter.update(peak_device_bytes=torch.cuda.max_memory_allocated(device))
         is_saved = checkpoints.save(loop.position)
         _leave()
     if is_complete:

@@ -22,6 +22,13 @@ def test_the_rate_leaves_out_the_first_step_and_forgets_old_ones() -> None:
     assert rate.samples_per_second() == 4
 
 
+def test_the_steady_step_is_the_median_of_the_last_ones_and_unknown_before_the_first() -> None:
+    figures = Figures()
+    assert figures.steady_step_seconds is None
+    figures.steady_seconds.extend([9.0] * 20 + [1.0] * 9 + [2.0] * 11)
+    assert figures.steady_step_seconds == 2.0
+
+
 def test_utilisation_is_what_the_model_needs_over_what_the_device_can_do() -> None:
     figures = Figures(flops_per_sample=3e12, peak_flops=100e12)
     assert figures.mfu is None

@@ -32,6 +32,9 @@ def test_two_workers_train_compiled_and_their_loss_falls(job: LocalJob) -> None:
         assert (end["compileMode"], end["graphBreaks"], end["recompiles"]) == ("default", 0, 0)
         assert end["compileSeconds"] > 0
         assert end["samplesPerSecond"] > 0
+        assert end["stepSeconds"] > 0
+        assert end["peakResidentBytes"] > 0
+        assert "peakDeviceBytes" not in end
     first_line = next(line for line in job.workers[0].output.splitlines() if "loss" in line)
     assert ends[0]["loss"] == ends[1]["loss"] < float(first_line.split()[3]) / 2
     assert "loss" not in job.workers[1].output

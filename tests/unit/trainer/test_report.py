@@ -50,6 +50,25 @@ def test_steps_and_phases_are_counted_for_the_process_and_the_job(tmp_path: Path
     assert "compile_seconds" not in report
 
 
+def test_the_first_step_holds_the_start_up_and_is_not_steady(tmp_path: Path) -> None:
+    one_step = "from kopeck_trainer import report; report.step(samples=1)"
+    run(one_step, KOPECK_RUN_DIR=str(tmp_path))
+    assert "steady_step_seconds" not in last_report(tmp_path, local_rank=0)
+    run(f"{one_step}; report.step(samples=1)", KOPECK_RUN_DIR=str(tmp_path))
+    assert "steady_step_seconds" in last_report(tmp_path, local_rank=0)
+
+
+def test_the_most_memory_that_a_process_had_is_reported(tmp_path: Path) -> None:
+    program = """
+from kopeck_trainer import report
+ones = bytearray(b"1" * 200_000_000)
+del ones
+report.step(samples=1)
+"""
+    run(program, KOPECK_RUN_DIR=str(tmp_path))
+    assert 200_000_000 < last_report(tmp_path, local_rank=0)["peak_resident_bytes"] < 10**9
+
+
 def test_phase_seconds_are_the_wall_time_of_the_process(tmp_path: Path) -> None:
     program = """
 import time

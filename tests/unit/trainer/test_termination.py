@@ -8,10 +8,22 @@ from kopeck_trainer.termination import termination_message, write_termination_me
 def test_figures_are_put_together_from_all_local_ranks() -> None:
     failure = RankEnd(rank=3, local_rank=1, exit_code=137, signal_name="SIGKILL")
     reports = [
-        {"step": 12, "job_samples": 384, "samples_per_second": 20.0, "mfu": 0.5, "graph_breaks": 0},
+        {
+            "step": 12,
+            "job_samples": 384,
+            "steady_step_seconds": 0.5,
+            "peak_device_bytes": 2**30,
+            "peak_resident_bytes": 3,
+            "samples_per_second": 20.0,
+            "mfu": 0.5,
+            "graph_breaks": 0,
+        },
         {
             "step": 11,
             "job_samples": 352,
+            "steady_step_seconds": 0.25,
+            "peak_device_bytes": 2**31,
+            "peak_resident_bytes": 2,
             "samples_per_second": 19.0,
             "mfu": 0.25,
             "graph_breaks": 1,
@@ -24,6 +36,9 @@ def test_figures_are_put_together_from_all_local_ranks() -> None:
         "exitClass": "failed",
         "step": 12,
         "samples": 384,
+        "stepSeconds": 0.5,
+        "peakDeviceBytes": 2**31,
+        "peakResidentBytes": 3,
         "samplesPerSecond": 39.0,
         "mfu": 0.375,
         "compileDecision": "it is cheapest",
