@@ -13,6 +13,7 @@ from kopeck.local.worker import LocalJob, LocalWorker
 _POLL_SECONDS = 0.25
 # Survivors of a failed worker notice by themselves; this is for those that do not.
 _SURVIVORS_SECONDS = 20.0
+_PEER_LOST_EXIT_CODE = 181
 
 
 @dataclass(frozen=True)
@@ -23,6 +24,8 @@ class LocalResult:
     seconds: float
     report: dict[str, Any]
     """The termination message of the worker that failed first, or of worker 0."""
+    reports: tuple[dict[str, Any], ...]
+    """The termination messages of all workers."""
     spent: Decimal | None
     dollars_per_sample: Decimal | None
 
@@ -46,7 +49,7 @@ def run_job(
             worker.ask_to_end()
         for worker in workers:
             worker.stop()
-    return _result(job, failed or workers[0], clock() - started)
+    return _result(job, workers, failed, clock() - started)
 
 
 def _follow(
@@ -55,21 +58,31 @@ def _follow(
     tell: Callable[[dict[str, Any]], None],
 ) -> LocalWorker | None:
     """The worker that failed first; None once all have ended well."""
-    failed: LocalWorker | None = None
+    failed: list[LocalWorker] = []
     give_up_at: datetime | None = None
     while any(worker.exit_code() is None for worker in workers):
         tell(workers[0].progress())
-        failed = failed or next((each for each in workers if each.exit_code()), None)
+        failed += [each for each in workers if each.exit_code() and each not in failed]
         if failed and give_up_at is None:
             give_up_at = clock() + timedelta(seconds=_SURVIVORS_SECONDS)
         if give_up_at and clock() > give_up_at:
-            return failed
+            break
         sleep(_POLL_SECONDS)
-    return failed or next((each for each in workers if each.exit_code()), None)
+    failed += [each for each in workers if each.exit_code() and each not in failed]
+    return min(failed, key=_is_consequence, default=None)
 
 
-def _result(job: LocalJob, worker: LocalWorker, held: timedelta) -> LocalResult:
-    report = worker.final_report()
+def _is_consequence(worker: LocalWorker) -> bool:
+    """A worker that lost a peer may be gone before the one that was killed is."""
+    return worker.exit_code() == _PEER_LOST_EXIT_CODE
+
+
+def _result(
+    job: LocalJob, workers: list[LocalWorker], failed: LocalWorker | None, held: timedelta
+) -> LocalResult:
+    worker = failed or workers[0]
+    reports = tuple(each.final_report() for each in workers)
+    report = reports[workers.index(worker)]
     spent = None
     if job.hourly_rate is not None:
         hours = Decimal(held // timedelta(microseconds=1)) / Decimal(3_600_000_000)
@@ -78,6 +91,7 @@ def _result(job: LocalJob, worker: LocalWorker, held: timedelta) -> LocalResult:
         exit_code=worker.exit_code() or 0,
         seconds=held.total_seconds(),
         report=report,
+        reports=reports,
         spent=spent,
         dollars_per_sample=all_in(spent, report.get("samples")),
     )
