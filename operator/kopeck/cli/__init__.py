@@ -11,6 +11,7 @@ import typer
 from kopeck.api.errors import KopeckError
 from kopeck.cli.operator import operator
 from kopeck.cli.run import run
+from kopeck.cli.tune import tune
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -20,6 +21,7 @@ app = typer.Typer(
 )
 app.command()(operator)
 app.command()(run)
+app.command()(tune)
 
 
 def main() -> None:

@@ -1,9 +1,7 @@
 """`kopeck run`: a TrainingJob's training on this machine."""
 
-import socket
 import tempfile
 from datetime import UTC, datetime
-from decimal import Decimal
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -12,13 +10,12 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-from kopeck.api.errors import ConfigError
+from kopeck.cli.prices import dollars_per_hour
 from kopeck.cost.dollars import readable_dollars
 from kopeck.local.job import LocalResult, run_job
 from kopeck.local.manifest import read_job
+from kopeck.local.port import free_port
 from kopeck.local.worker import LocalJob
-from kopeck.pricing.book import read_price_book
-from kopeck.pricing.price import NodeKey
 
 
 def run(
@@ -36,7 +33,7 @@ def run(
     Checkpoints and logs go to a folder that is named at the start.
     """
     name, spec = read_job(file)
-    price = _dollars_per_hour(price_book, instance_type)
+    price = dollars_per_hour(price_book, instance_type)
     folder = Path(tempfile.mkdtemp(prefix=f"kopeck-{name[:20]}-"))
     console = Console(stderr=True)
     console.print(f"Logs and checkpoints: {folder}", highlight=False)
@@ -45,7 +42,7 @@ def run(
         spec=spec,
         folder=folder,
         modules=file.parent,
-        master_port=_free_port(),
+        master_port=free_port(),
         hourly_rate=None if price is None else price / spec.workers.replicas,
     )
     planned = spec.training.planned_samples if spec.training else None
@@ -60,27 +57,6 @@ def run(
     if result.exit_code:
         console.print(result.report.get("message") or f"see {folder}", style="red")
         raise typer.Exit(result.exit_code)
-
-
-def _dollars_per_hour(price_book: Path | None, instance_type: str | None) -> Decimal | None:
-    if price_book is None:
-        return None
-    if instance_type is None:
-        raise ConfigError(
-            "--price-book", "does not say what this machine is", "add --instance-type"
-        )
-    price = read_price_book(price_book).price(NodeKey(instance_type, None, None, "on-demand"))
-    if price is None:
-        wrong = f"has no price for {instance_type} without a region"
-        raise ConfigError(str(price_book), wrong, "add a row, or name another --instance-type")
-    return price.dollars_per_hour
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-    return port
 
 
 def _progress(console: Console) -> Progress:

@@ -1,0 +1,66 @@
+"""A tuning as JSON and as a patch."""
+
+import json
+
+from kopeck.api.trainingjob import parse_spec
+from kopeck.plan.template import merged
+from kopeck.tuning.document import as_document, patch_of
+from tests.builders import a_job
+from tests.unit.tuning.builders import a_point, measured, out_of_memory
+
+
+def test_each_point_says_what_is_known_and_nothing_else() -> None:
+    outcomes = [
+        measured(2.0, 10, "0.0000125", a_point(1, 4)),
+        measured(3.0, 11, "0.0000188", a_point(2, 2)),
+        out_of_memory(a_point(4, 1)),
+    ]
+    document = json.loads(json.dumps(as_document("job", outcomes)))
+    assert document == {
+        "v": 1,
+        "job": "job",
+        "points": [
+            {
+                "microBatchSize": 1,
+                "accumulation": 4,
+                "outcome": "measured",
+                "stepSeconds": 2.0,
+                "peakBytes": 10,
+                "memory": "device",
+                "dollarsPerSample": "0.0000125",
+                "isOnFront": True,
+            },
+            {
+                "microBatchSize": 2,
+                "accumulation": 2,
+                "outcome": "measured",
+                "stepSeconds": 3.0,
+                "peakBytes": 11,
+                "memory": "device",
+                "dollarsPerSample": "0.0000188",
+                "isOnFront": False,
+            },
+            {
+                "microBatchSize": 4,
+                "accumulation": 1,
+                "outcome": "out-of-memory",
+                "reason": "out of memory",
+                "isOnFront": False,
+            },
+        ],
+        "best": {"microBatchSize": 1, "accumulation": 4},
+        "patch": {"spec": {"training": {"microBatchSize": 1}}},
+    }
+
+
+def test_unknown_dollars_and_a_missing_best_point_have_no_key() -> None:
+    document = as_document("job", [measured()])
+    assert "dollarsPerSample" not in document["points"][0]
+    assert as_document("job", [out_of_memory(a_point())]).keys() == {"v", "job", "points"}
+
+
+def test_the_patched_job_is_one_that_the_api_takes() -> None:
+    job = merged(a_job(), patch_of(a_point(8, 1)))
+    training = parse_spec(job["spec"]).training
+    assert training is not None
+    assert (training.micro_batch_size, training.steps) == (8, 20)

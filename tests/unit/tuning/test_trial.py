@@ -1,0 +1,47 @@
+"""The short training that measures a point."""
+
+from typing import Any
+
+import pytest
+
+from kopeck.api.trainingjob import parse_spec
+from kopeck.plan.revision import trainer_config
+from kopeck.tuning.points import Point
+from kopeck.tuning.trial import UNMEASURED_STEPS, trial_of
+from tests.builders import a_job
+
+
+def trial(point: Point | None = None, **training: Any) -> dict[str, Any]:
+    """What the trainer reads."""
+    basis = {"steps": 1000, "globalBatchSize": 16, "microBatchSize": 4} | training
+    spec = parse_spec(a_job(training={k: v for k, v in basis.items() if v is not None})["spec"])
+    point = point or Point(micro_batch=2, accumulation=4)
+    config: dict[str, Any] = trainer_config(trial_of(spec, point, 5))["training"]
+    return config
+
+
+def test_it_trains_the_jobs_global_batch_by_the_points_micro_batch() -> None:
+    told = trial(Point(micro_batch=8, accumulation=1), maxGradNorm=1.0)
+    assert (told["globalBatchSize"], told["microBatchSize"]) == (16, 8)
+    assert told["maxGradNorm"] == 1.0
+
+
+@pytest.mark.parametrize("length", [{"steps": 7}, {"steps": None, "samples": 1600}])
+def test_it_is_as_long_as_asked_whatever_the_job_says(length: dict[str, Any]) -> None:
+    told = trial(**length)
+    assert told["steps"] == UNMEASURED_STEPS + 5
+    assert "samples" not in told
+
+
+def test_it_writes_nothing_to_the_users_folders() -> None:
+    told = trial(checkpoint={"path": "/kept", "everySteps": 1}, compile={"cache": "/kept"})
+    assert "/kept" not in str(told)
+    assert "checkpoint" not in told
+
+
+@pytest.mark.parametrize(
+    ("mode", "tried"), [("auto", "default"), ("off", "off"), ("max-autotune", "max-autotune")]
+)
+def test_no_modes_are_tried_but_the_one_that_was_asked_for(mode: str, tried: str) -> None:
+    told = trial(compile={"mode": mode, "onRecompile": "allow"})["compile"]
+    assert (told["mode"], told["onRecompile"]) == (tried, "allow")
