@@ -47,7 +47,8 @@ def tune(folder: Path, job: Any, *arguments: str) -> subprocess.CompletedProcess
 def test_the_cheapest_micro_batch_is_found_told_drawn_and_written_as_a_patch(
     tmp_path: Path,
 ) -> None:
-    ended = tune(tmp_path, a_tiny_training(tmp_path), "--micro-batch", "2,16", "--json", *PRICES)
+    points = ["--micro-batch", "2,16", "--activations", "none"]
+    ended = tune(tmp_path, a_tiny_training(tmp_path), *points, "--json", *PRICES)
     assert ended.returncode == 0, ended.stderr
     told = json.loads(ended.stdout)
     assert [(each["microBatchSize"], each["accumulation"]) for each in told["points"]] == [
@@ -81,14 +82,15 @@ def test_a_point_that_runs_out_of_memory_is_infeasible_and_another_is_the_best(
         entrypoint="short_of_memory:build",
         parameters=SIZES | {"diesFrom": 16, "by": "MemoryError"},
     )
-    ended = tune(tmp_path, job, "--micro-batch", "8,16", "--steps", "2")
+    ended = tune(tmp_path, job, "--micro-batch", "8,16", "--activations", "full", "--steps", "2")
     assert ended.returncode == 0, ended.stderr
     fits, dies = rows(ended)
-    assert fits.startswith("8 2 ")
+    assert fits.startswith("8 2 full ")
     assert fits.endswith(" unknown best")  # without a price
-    assert dies == "16 1 out of memory"
+    assert dies == "16 1 full out of memory"
     patch = yaml.safe_load((tmp_path / "tiny-patch.yaml").read_text())
-    assert patch == {"spec": {"training": {"microBatchSize": 8}}}
+    activations = {"mode": "full", "memoryBudget": None}
+    assert patch == {"spec": {"training": {"microBatchSize": 8, "activations": activations}}}
 
 
 def test_a_killed_rank_of_any_worker_is_taken_for_too_little_memory_and_larger_ones_are_skipped(
@@ -100,14 +102,14 @@ def test_a_killed_rank_of_any_worker_is_taken_for_too_little_memory_and_larger_o
         parameters=SIZES | {"diesFrom": 1, "by": "SIGKILL"},
         workers={"replicas": 2},
     )
-    ended = tune(tmp_path, job, "--micro-batch", "4,8")
+    ended = tune(tmp_path, job, "--micro-batch", "4,8", "--activations", "none")
     assert ended.returncode == 1
     assert rows(ended) == [
-        "4 2 out of memory",
-        "8 1 skipped",
+        "4 2 none out of memory",
+        "8 1 none skipped",
     ]
-    assert "micro-batch 4 × 2: killed, as Linux does where memory is short" in ended.stderr
-    assert "micro-batch 8 × 1: skipped: 4 ran out of memory" in ended.stderr
+    assert "micro-batch 4 × 2, none: killed, as Linux does where memory is short" in ended.stderr
+    assert "micro-batch 8 × 1, none: skipped: 4 ran out of memory" in ended.stderr
     assert not (tmp_path / "tiny-patch.yaml").exists()
 
 
@@ -119,6 +121,9 @@ def test_a_killed_rank_of_any_worker_is_taken_for_too_little_memory_and_larger_o
         ({"training": None}, [], "spec.training: is missing"),
         ({}, ["--micro-batch", "2,3"], "--micro-batch: 3 does not divide the 16 samples"),
         ({}, ["--micro-batch", "2;4"], "--micro-batch: '2;4' is no list of whole numbers"),
+        ({}, ["--activations", "none,budget:2"], "--activations: 'none,budget:2' is no list of"),
+        ({}, ["--activations", "budget"], "--activations: 'budget' is no list of modes"),
+        ({}, ["--activations", "full:0.5"], "--activations: 'full:0.5' is no list of modes"),
         ({}, PRICES[:2], "--price-book: does not say what this machine is"),
         ({}, ["--output", "/none/such"], "--output: /none/such is no folder"),
     ],

@@ -1,4 +1,4 @@
-"""`kopeck tune`: the micro-batch that trains the same global batch for the fewest dollars."""
+"""`kopeck tune`: how to train the same global batch for the fewest dollars."""
 
 import json
 import tempfile
@@ -13,6 +13,7 @@ from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedCo
 from rich.table import Table
 
 from kopeck.api.errors import ConfigError
+from kopeck.api.training import ActivationsSpec
 from kopeck.cli.prices import dollars_per_hour
 from kopeck.cost.dollars import readable_dollars
 from kopeck.local.manifest import read_job
@@ -32,6 +33,10 @@ def tune(  # noqa: PLR0913  one of each option
         str | None,
         typer.Option(help="Sizes to try, as 1,2,4. Default: divisors, each twice the one before."),
     ] = None,
+    activations: Annotated[
+        str | None,
+        typer.Option(help="Modes to try, as none,full,budget:0.5. Default: all, budget at half."),
+    ] = None,
     steps: Annotated[int, typer.Option(min=1, help="Steps to measure at each point.")] = 5,
     price_book: Annotated[
         Path | None, typer.Option(help="Prices, as the operator's; with --instance-type.")
@@ -45,12 +50,13 @@ def tune(  # noqa: PLR0913  one of each option
     *,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
 ) -> None:
-    """Measure on this machine which micro-batch trains for the fewest dollars per sample.
+    """Measure which micro-batch and activation mode train for the fewest dollars per sample.
 
     The global batch stays: a smaller micro-batch is accumulated more often. Each point trains the
-    real model for a few steps, in processes of its own, and saves nothing. Prints the Pareto front
-    of step time, peak memory and dollars per sample; draws it as NAME-tune.svg; writes the best
-    point as NAME-patch.yaml, for kubectl patch tj NAME --type merge --patch-file NAME-patch.yaml.
+    real model on this machine for a few steps, in processes of its own, and saves nothing. Prints
+    the Pareto front of step time, peak memory and dollars per sample; draws it as NAME-tune.svg;
+    writes the best point as NAME-patch.yaml, for
+    kubectl patch tj NAME --type merge --patch-file NAME-patch.yaml.
     """
     if not output.is_dir():
         raise ConfigError("--output", f"{output} is no folder", "name one that exists")
@@ -58,7 +64,7 @@ def tune(  # noqa: PLR0913  one of each option
     tuning = Tuning(
         name=name,
         spec=spec,
-        points=points_of(spec, _sizes(micro_batch)),
+        points=points_of(spec, _sizes(micro_batch), _modes(activations)),
         measured_steps=steps,
         folder=Path(tempfile.mkdtemp(prefix=f"kopeck-{name[:20]}-")),
         modules=file.parent,
@@ -82,6 +88,24 @@ def _sizes(text: str | None) -> list[int] | None:
     except ValueError:
         wrong = f"{text!r} is no list of whole numbers"
         raise ConfigError("--micro-batch", wrong, "write one such as 1,2,4") from None
+
+
+def _modes(text: str | None) -> list[ActivationsSpec] | None:
+    if text is None:
+        return None
+    try:
+        return [_mode(*each.split(":")) for each in text.split(",")]
+    except (TypeError, ValueError):
+        wrong = f"{text!r} is no list of modes"
+        instead = "use some of none, selective, full, budget:0.5 (of 0 to 1)"
+        raise ConfigError("--activations", wrong, instead) from None
+
+
+def _mode(mode: str, budget: str | None = None) -> ActivationsSpec:
+    """Raises ValueError for what is none."""
+    if (mode == "budget") != (budget is not None):
+        raise ValueError
+    return ActivationsSpec.model_validate({"mode": mode, "memoryBudget": budget})
 
 
 def _measure(tuning: Tuning, console: Console) -> list[Outcome]:
@@ -124,15 +148,18 @@ def _table(outcomes: list[Outcome]) -> Table:
     measured = [each for each in outcomes if isinstance(each, Measured)]
     front, best = pareto_front(measured), best_of(measured)
     table = Table(box=None)
-    memory = (MEMORY_LABELS[best.memory] if best else "Peak memory").replace(" memory", "\nmemory")
-    two_lines = ("Micro-\nbatch", "Accumu-\nlation", "Step\ntime", memory, "$/1K\nsamples")
-    for label in two_lines:
+    table.add_column("Micro-\nbatch", justify="right")
+    table.add_column("Accumu-\nlation", justify="right")
+    table.add_column("Activa-\ntions")
+    memory = MEMORY_LABELS[best.memory] if best else "Peak memory"
+    for label in ("Step\ntime", memory.replace(" memory", "\nmemory"), "$/1K\nsamples"):
         table.add_column(label, justify="right", no_wrap=True)
     table.add_column("")
     for each in outcomes:
         mark = "best" if each is best else "front" if each in front else ""
         point = (str(each.point.micro_batch), str(each.point.accumulation))
-        table.add_row(*point, *_figures(each, mark), style="bold" if each is best else None)
+        cells = (*point, each.point.activations_name, *_figures(each, mark))
+        table.add_row(*cells, style="bold" if each is best else None)
     return table
 
 

@@ -20,11 +20,19 @@ def as_document(job_name: str, outcomes: Sequence[Outcome]) -> dict[str, Any]:
 
 def patch_of(point: Point) -> dict[str, Any]:
     """A JSON merge patch of a TrainingJob."""
-    return {"spec": {"training": {"microBatchSize": point.micro_batch}}}
+    training = {
+        "microBatchSize": point.micro_batch,
+        "activations": point.activations.model_dump(by_alias=True),  # null removes a budget
+    }
+    return {"spec": {"training": training}}
 
 
 def _point(point: Point) -> dict[str, Any]:
-    return {"microBatchSize": point.micro_batch, "accumulation": point.accumulation}
+    return {
+        "microBatchSize": point.micro_batch,
+        "accumulation": point.accumulation,
+        "activations": point.activations.model_dump(by_alias=True, exclude_none=True),
+    }
 
 
 def _facts(outcome: Outcome) -> dict[str, Any]:

@@ -93,7 +93,8 @@ def skipped_after(point: Point, outcomes: Sequence[Outcome]) -> Infeasible | Non
     """The outcome of a point that needs more memory than one that had too little; else None."""
     for other in outcomes:
         is_short = isinstance(other, Infeasible) and other.kind == "out-of-memory"
-        if is_short and other.point.micro_batch <= point.micro_batch:
+        is_alike = other.point.activations == point.activations
+        if is_short and is_alike and other.point.micro_batch <= point.micro_batch:
             reason = f"skipped: {other.point.micro_batch} ran out of memory"
             return Infeasible(point=point, kind="skipped", reason=reason)
     return None

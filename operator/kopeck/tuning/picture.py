@@ -14,14 +14,17 @@ from kopeck.tuning.words import MEMORY_LABELS, readable_bytes, readable_seconds
 _WIDTH, _PLOT_BOTTOM = 760, 420
 _LEFT, _RIGHT, _TOP = 90, 650, 70
 _LINE_HEIGHT = 18
-_LABEL_WIDTH = 90
+_LABEL_WIDTH = 60
+_LEGEND_WIDTH = 110
 _LONGEST_LINE = 85
 """Characters that fit beside each other."""
-_INK, _PALE, _GRID, _FRONT = "#1f2328", "#6e7781", "#eaeef2", "#0969da"
+_INK, _PALE, _GRID = "#1f2328", "#6e7781", "#eaeef2"
+_COLOURS = {"none": "#0072b2", "selective": "#009e73", "budget": "#cc79a7", "full": "#d55e00"}
+"""By activation mode: colours that the colour-blind tell apart (Okabe and Ito, 2008)."""
 
 
 def draw(title: str, outcomes: Sequence[Outcome]) -> str:
-    """An SVG document. Points off the front are pale; what cannot be used stands below."""
+    """An SVG document. Points off the front are hollow; what cannot be used stands below."""
     measured = [each for each in outcomes if isinstance(each, Measured)]
     infeasible = [each for each in outcomes if isinstance(each, Infeasible)]
     height = _PLOT_BOTTOM + 70 + _LINE_HEIGHT * len(infeasible)
@@ -57,8 +60,9 @@ def _plot(svg: ET.Element, measured: Sequence[Measured]) -> None:
     best = best_of(measured)
     for each in measured:
         at = (x(each.peak_bytes), y(each.step_seconds))
-        _dot(svg, at, is_on_front=each in front, is_best=each is best)
-    _labels(svg, [(x(each.peak_bytes), y(each.step_seconds), each) for each in measured], best)
+        _dot(svg, at, each, is_on_front=each in front, is_best=each is best)
+    _labels(svg, [(x(each.peak_bytes), y(each.step_seconds), each) for each in front], best)
+    _legend(svg, list(dict.fromkeys(each.point.activations_name for each in measured)))
 
 
 def _memory_axis(svg: ET.Element, x: Scale, label: str) -> None:
@@ -87,33 +91,51 @@ def _stairs(svg: ET.Element, corners: Sequence[tuple[float, float]]) -> None:
     """The front: less time is bought with more memory, and between two points with none."""
     path = f"M {corners[0][0]:.1f} {corners[0][1]:.1f}"
     path += "".join(f" H {x:.1f} V {y:.1f}" for x, y in corners[1:])
-    attributes = {"d": path, "fill": "none", "stroke": _FRONT, "stroke-width": "1.5"}
+    attributes = {"d": path, "fill": "none", "stroke": _PALE, "stroke-width": "1.5"}
     ET.SubElement(svg, "path", attributes)
 
 
-def _dot(svg: ET.Element, at: tuple[float, float], *, is_on_front: bool, is_best: bool) -> None:
+def _dot(
+    svg: ET.Element,
+    at: tuple[float, float],
+    measured: Measured,
+    *,
+    is_on_front: bool,
+    is_best: bool,
+) -> None:
+    """With all figures where the mouse rests on it."""
     circle = {"cx": f"{at[0]:.1f}", "cy": f"{at[1]:.1f}"}
     if is_best:
-        ring = circle | {"r": "10", "fill": "none", "stroke": _FRONT, "stroke-width": "2"}
+        ring = circle | {"r": "10", "fill": "none", "stroke": _INK, "stroke-width": "2"}
         ET.SubElement(svg, "circle", ring)
-    fill = _FRONT if is_on_front else "white"
-    stroke = _FRONT if is_on_front else _PALE
-    ET.SubElement(svg, "circle", circle | {"r": "5", "fill": fill, "stroke": stroke})
+    colour = _COLOURS[measured.point.activations.mode]
+    fill = colour if is_on_front else "white"
+    dot = ET.SubElement(svg, "circle", circle | {"r": "5", "fill": fill, "stroke": colour})
+    figures = f"{readable_seconds(measured.step_seconds)}, {readable_bytes(measured.peak_bytes)}"
+    ET.SubElement(dot, "title").text = f"{measured.point}: {figures}"
+
+
+def _legend(svg: ET.Element, activations_names: Sequence[str]) -> None:
+    for number, name in enumerate(activations_names):
+        x = _LEFT + 20 + number * _LEGEND_WIDTH
+        dot = {"cx": str(x), "cy": "52", "r": "4", "fill": _COLOURS[name.partition(" ")[0]]}
+        ET.SubElement(svg, "circle", dot)
+        _text(svg, x + 9, 56, name)
 
 
 def _labels(
-    svg: ET.Element, dots: Sequence[tuple[float, float, Measured]], best: Measured | None
+    svg: ET.Element, front: Sequence[tuple[float, float, Measured]], best: Measured | None
 ) -> None:
-    """Above and right of their dots, where the front never runs; none over another."""
+    """Below and left of the dots, where neither other dots nor the front are; from the top."""
     placed: list[tuple[float, float]] = []
-    for x, y, each in sorted(dots, key=lambda dot: dot[1]):
-        below = [
-            other_y + _LINE_HEIGHT for other_x, other_y in placed if abs(other_x - x) < _LABEL_WIDTH
-        ]
-        label_y = max([y - 9, *below])
+    for x, y, each in front:
+        label_y = y + _LINE_HEIGHT
+        for other_x, other_y in placed:
+            if abs(other_x - x) < _LABEL_WIDTH and label_y < other_y + _LINE_HEIGHT:
+                label_y = other_y + _LINE_HEIGHT
         placed.append((x, label_y))
         said = f"{each.point.micro_batch} × {each.point.accumulation}"
-        _text(svg, x + 8, label_y, said + (" best" if each is best else ""))
+        _text(svg, x - 6, label_y, ("best: " if each is best else "") + said, anchor="end")
 
 
 def _line(svg: ET.Element, start: tuple[float, float], end: tuple[float, float]) -> None:

@@ -19,6 +19,7 @@ def trial_of(spec: TrainingJobSpec, point: Point, measured_steps: int) -> Traini
     training = own.model_copy(
         update={
             "micro_batch_size": point.micro_batch,
+            "activations": point.activations,
             "steps": UNMEASURED_STEPS + measured_steps,
             "samples": None,
             "checkpoint": None,

@@ -1,15 +1,25 @@
 """Outcomes of tunings, with the facts that a test's sentence leaves out."""
 
 from decimal import Decimal
+from typing import Literal
 
 from hypothesis import strategies as st
 
+from kopeck.api.training import ActivationsSpec
 from kopeck.tuning.outcome import Infeasible, Measured
 from kopeck.tuning.points import Point
 
+ActivationMode = Literal["none", "full", "selective", "budget"]
 
-def a_point(micro_batch: int = 1, accumulation: int = 4) -> Point:
-    return Point(micro_batch=micro_batch, accumulation=accumulation)
+
+def a_point(
+    micro_batch: int = 1,
+    accumulation: int = 4,
+    mode: ActivationMode = "none",
+    memory_budget: float | None = None,
+) -> Point:
+    activations = ActivationsSpec(mode=mode, memory_budget=memory_budget)
+    return Point(micro_batch=micro_batch, accumulation=accumulation, activations=activations)
 
 
 def measured(

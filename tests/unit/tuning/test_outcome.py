@@ -96,12 +96,13 @@ def test_other_failures_say_what_failed(
     assert (outcome.kind, outcome.reason) == ("failed", reason)
 
 
-def test_only_larger_micro_batches_are_skipped_after_one_that_ran_out_of_memory() -> None:
+def test_after_a_lack_of_memory_larger_micro_batches_of_the_same_activations_are_skipped() -> None:
     earlier = [measured(point=a_point(2)), out_of_memory(a_point(4))]
     skipped = skipped_after(a_point(8), earlier)
     assert skipped is not None
     assert skipped.reason == "skipped: 4 ran out of memory"
     assert skipped_after(a_point(3), earlier) is None
+    assert skipped_after(a_point(8, mode="full"), earlier) is None
 
 
 def test_nothing_is_skipped_after_another_failure() -> None:
