@@ -17,13 +17,13 @@ def next_token_loss(logits: Tensor, batch: Any) -> tuple[Tensor, Tensor]:
 
     For `TrainingTask.loss`. `logits` are (batch, sequence, vocabulary), the second item of `batch`
     has the targets (batch, sequence). On a GPU loss and gradient take one kernel, and the gradient
-    takes the memory of the logits: they are no longer of use afterwards.
+    takes the memory of contiguous logits: they are no longer of use afterwards.
     """
-    targets = batch[1].flatten()
+    targets = batch[1].flatten().contiguous()
     rows = logits.flatten(0, -2)
     loss: Tensor = (
         _CrossEntropy.apply(rows, targets)
-        if rows.is_cuda
+        if rows.is_cuda and rows.is_contiguous()
         else functional.cross_entropy(rows.float(), targets, reduction="sum")
     )
     return loss, (targets != IGNORED).sum()
