@@ -92,9 +92,9 @@ class ModeSearch:
         if eager_fits(self.device):
             candidates.append("off")
         if self.folder:
-            candidates.append("max-autotune-no-cudagraphs")
             if self.device.type == "cuda":
                 candidates.append("reduce-overhead")
+            candidates.append("max-autotune-no-cudagraphs")
         return candidates
 
     def _running(self) -> Measurement:

@@ -15,8 +15,8 @@ from kopeck_trainer.config import CompileMode
 CANDIDATES: list[CompileMode] = [
     "default",
     "off",
-    "max-autotune-no-cudagraphs",
     "reduce-overhead",
+    "max-autotune-no-cudagraphs",
 ]
 
 
@@ -33,11 +33,12 @@ def tried(remaining_steps: int, world: Mapping[CompileMode, tuple[float, float]]
 
 
 LLAMA: dict[CompileMode, tuple[float, float]] = {
-    "default": (30.0, 0.270),
-    "off": (0.0, 0.315),
-    "max-autotune-no-cudagraphs": (180.0, 0.269),
-    "reduce-overhead": (40.0, 0.272),
+    "default": (8.6, 0.0636),
+    "off": (0.0, 0.0718),
+    "reduce-overhead": (3.4, 0.0639),
+    "max-autotune-no-cudagraphs": (201.7, 0.0627),
 }
+"""As measured on an H200, see `tests/gpu/results`."""
 
 
 def test_a_short_run_tries_nothing_but_the_first_mode() -> None:
@@ -45,18 +46,18 @@ def test_a_short_run_tries_nothing_but_the_first_mode() -> None:
 
 
 def test_a_middling_run_does_not_pay_for_a_long_autotune() -> None:
-    hour_steps = int(4 * 3600 / 0.270)
-    modes = [trial.mode for trial in tried(hour_steps, LLAMA)]
+    steps_of_an_hour = int(3600 / 0.0636)
+    modes = [trial.mode for trial in tried(steps_of_an_hour, LLAMA)]
     assert modes == ["default", "off", "reduce-overhead"]
 
 
 def test_a_long_run_tries_all_modes_in_order() -> None:
-    week_steps = int(7 * 24 * 3600 / 0.270)
+    week_steps = int(7 * 24 * 3600 / 0.0636)
     trials = tried(week_steps, LLAMA)
     assert [trial.mode for trial in trials] == CANDIDATES
     best = cheapest(trials, week_steps)
     assert best is not None
-    assert best.mode == "max-autotune-no-cudagraphs"
+    assert best.mode == "default"  # what tuning seems to gain is drift
 
 
 @pytest.mark.parametrize("remaining_steps", [0, 10, 10**3, 10**4, 10**5, 10**6, 10**7])
@@ -64,9 +65,9 @@ def test_a_long_run_tries_all_modes_in_order() -> None:
     "world",
     [
         LLAMA,
-        LLAMA | {"off": (0.0, 0.2)},
-        LLAMA | {"max-autotune-no-cudagraphs": (180.0, 0.1)},
-        LLAMA | {"reduce-overhead": (45.0, 0.25)},
+        LLAMA | {"off": (0.0, 0.05)},
+        LLAMA | {"max-autotune-no-cudagraphs": (201.7, 0.03)},
+        LLAMA | {"reduce-overhead": (4.3, 0.05)},
     ],
 )
 def test_trials_take_one_percent_of_the_rest_of_the_run_at_most(
@@ -81,7 +82,8 @@ def test_the_cheapest_mode_counts_remaining_steps_and_compiling_again_from_the_c
     quick, fast = a_trial("default", 10, 1.0), a_trial("max-autotune-no-cudagraphs", 110, 0.9)
     assert total_seconds(fast, 100) == 101
     assert cheapest([quick, fast], 99) == quick
-    assert cheapest([quick, fast], 101) == fast
+    assert cheapest([quick, fast], 200) == fast
+    assert cheapest([quick, fast], 101) == quick  # less than two measurements of it differ by
     assert break_even_steps(fast, quick) == pytest.approx(1000)
     assert break_even_steps(quick, fast) is None
 
