@@ -34,6 +34,13 @@ from kopeck_trainer.termination import termination_message, write_termination_me
 GRACE_MARGIN_SECONDS = 10.0
 """Left of the pod's grace period for reaping the ranks and writing the termination message."""
 
+QUIET_AUTOTUNING = {
+    "TORCHINDUCTOR_AUTOTUNE_NUM_CHOICES_DISPLAYED": "0",
+    "TORCHINDUCTOR_MAX_AUTOTUNE_REPORT_CHOICES_STATS": "0",
+    "TORCHINDUCTOR_MAX_AUTOTUNE_PRUNE_CHOICES_BASED_ON_SHARED_MEM": "1",
+}
+"""It would log 20 lines for each product, and an error for each candidate that does not fit."""
+
 RESOLV_CONF = Path("/etc/resolv.conf")
 LOOPBACK = "127.0.0.1"
 
@@ -159,12 +166,13 @@ def _program(config: TrainConfig) -> list[str]:
 
 
 def environment_of_ranks(environ: Mapping[str, str], processes: int) -> dict[str, str]:
-    """`environ`, with defaults for what a user id without a passwd entry lacks."""
+    """`environ`, with defaults for what a user id without a passwd entry lacks, and a short log."""
     return {
         "HOME": "/tmp",  # noqa: S108  the one folder that a restricted pod may write
         "USER": "kopeck",  # Inductor asks for the user's name, which uid 1000 has not
         "TORCHINDUCTOR_CACHE_DIR": "/tmp/inductor",  # noqa: S108
         "OMP_NUM_THREADS": str(max(1, usable_cpus() // processes)),
+        **QUIET_AUTOTUNING,
         **environ,
     }
 
