@@ -22,7 +22,7 @@ USED = 2000
 
 
 def build(config: TrainConfig) -> TrainingTask:
-    """`spec.parameters` may have other sizes than the 1.5B model's."""
+    """`spec.parameters` may have other sizes than the 1.5B model's, and `learning_rate`."""
     sizes = {
         "vocabulary": 128256,
         "dim": 2048,
@@ -32,11 +32,12 @@ def build(config: TrainConfig) -> TrainingTask:
         "hidden": 8192,
         "sequence": 4096,
     } | config.parameters
+    learning_rate = sizes.pop("learning_rate", 3e-4)
     return TrainingTask(
         model=partial(Llama, **sizes),
         loss=next_token_loss,
         dataset=Walks(sizes["sequence"]),
-        optimizer=partial(torch.optim.AdamW, lr=3e-4, weight_decay=0.1),
+        optimizer=partial(torch.optim.AdamW, lr=learning_rate, weight_decay=0.1),
         init=initial,
     )
 

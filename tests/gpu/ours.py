@@ -1,4 +1,4 @@
-"""Training the 1.5B model by our trainer, each rank a process of this machine."""
+"""Trainings by our trainer, each rank a process of this machine."""
 
 import json
 import os
@@ -13,49 +13,57 @@ from time import monotonic
 from typing import Any
 
 SEQUENCE = 4096
-STEPS = 35
 WARM_STEPS = 15
 """Not measured: compilation, and clocks that rise."""
-END_SECONDS = 180
+STEPS = 40
+"""The last five are profiled."""
+PROFILED_STEPS = 5
+END_SECONDS = 240
 
 
 @dataclass(frozen=True, kw_only=True)
 class Run:
-    """Of one training. Tokens are counted per GPU."""
+    """Of one training."""
 
-    tokens_per_second: float
+    step_seconds: float
+    """Median."""
     peak_reserved_gib: float
+    compile_seconds: float
+    losses: list[float]
+    profiles: list[dict[str, Any]]
+    """By rank."""
 
 
-def train(gpus: int, micro_batch: int) -> Run:
-    """Raises AssertionError with the output of rank 0 where a rank fails."""
+def train(
+    gpus: int, *, entrypoint: str = "tests.gpu.llama:build", workers: int = 1, **config: Any
+) -> Run:
+    """`config` is `spec.parameters` and `spec.training`, which is compiled by `default`.
+
+    Raises AssertionError with the output of rank 0 where a rank fails.
+    """
+    training = {"steps": STEPS, "maxGradNorm": 1.0, "compile": {"mode": "default"}}
+    config["training"] = training | config["training"]
     with tempfile.TemporaryDirectory() as folder:
-        measured = _measured(Path(folder), gpus, _config(gpus, micro_batch))
+        ranks = _measured(Path(folder), gpus, workers, {"entrypoint": entrypoint, **config})
+    measured = ranks[0]
+    asked = config["training"]["compile"]["mode"]
+    assert measured["compile_mode"] == asked, f"{asked} differs from eager"
     return Run(
-        tokens_per_second=micro_batch
-        * SEQUENCE
-        / statistics.median(measured["step_seconds"][WARM_STEPS:]),
+        step_seconds=statistics.median(measured["step_seconds"][WARM_STEPS:-PROFILED_STEPS]),
         peak_reserved_gib=measured["peak_reserved_bytes"] / 2**30,
+        compile_seconds=measured["compile_seconds"],
+        losses=measured["losses"],
+        profiles=[rank["profile"] for rank in ranks],
     )
 
 
-def _config(gpus: int, micro_batch: int) -> dict[str, Any]:
-    return {
-        "entrypoint": "tests.gpu.llama:build",
-        "training": {
-            "steps": STEPS,
-            "globalBatchSize": micro_batch * gpus,
-            "microBatchSize": micro_batch,
-            "maxGradNorm": 1.0,
-            "compile": {"mode": "default"},
-        },
-    }
-
-
-def _measured(folder: Path, gpus: int, config: dict[str, Any]) -> dict[str, Any]:
+def _measured(
+    folder: Path, gpus: int, workers: int, config: dict[str, Any]
+) -> list[dict[str, Any]]:
+    """By rank."""
     (folder / "config.json").write_text(json.dumps(config))
     port = _free_port()
-    ranks = [_start(folder, rank, gpus, port) for rank in range(gpus)]
+    ranks = [_start(folder, rank, gpus, workers, port) for rank in range(gpus)]
     deadline = monotonic() + END_SECONDS
     try:
         ends = [rank.wait(max(0.0, deadline - monotonic())) for rank in ranks]
@@ -63,11 +71,10 @@ def _measured(folder: Path, gpus: int, config: dict[str, Any]) -> dict[str, Any]
         for rank in ranks:
             rank.kill()
     assert not any(ends), (folder / "output-0").read_text()
-    measured: dict[str, Any] = json.loads((folder / "result.json").read_text())
-    return measured
+    return [json.loads((folder / f"{rank}.json").read_text()) for rank in range(gpus)]
 
 
-def _start(folder: Path, rank: int, ranks: int, port: int) -> subprocess.Popen[bytes]:
+def _start(folder: Path, rank: int, ranks: int, workers: int, port: int) -> subprocess.Popen[bytes]:
     variables = {
         "KOPECK_CONFIG": folder / "config.json",
         "KOPECK_JOB_UID": "bench",
@@ -77,13 +84,13 @@ def _start(folder: Path, rank: int, ranks: int, port: int) -> subprocess.Popen[b
         "RANK": rank,
         "LOCAL_RANK": rank,
         "WORLD_SIZE": ranks,
-        "LOCAL_WORLD_SIZE": ranks,
+        "LOCAL_WORLD_SIZE": ranks // workers,
         "MASTER_ADDR": "127.0.0.1",
         "MASTER_PORT": port,
     }
     with (folder / f"output-{rank}").open("wb") as output:
         return subprocess.Popen(
-            [sys.executable, "-m", "tests.gpu.measured_rank", folder / "result.json"],
+            [sys.executable, "-m", "tests.gpu.measured_rank", folder],
             env={**os.environ, **{name: str(value) for name, value in variables.items()}},
             stdout=output,
             stderr=subprocess.STDOUT,

@@ -1,4 +1,7 @@
-"""The peer: torchtitan 0.2.2 on the same model, from a folder that holds it and its `run.sh`."""
+"""The peer: torchtitan 0.2.2 on the same model, from a folder that holds it and its `run.sh`.
+
+The variables PEER_SIZES and PEER_OPTIONS change the model, as JSON, and the command line.
+"""
 
 import os
 import re
@@ -14,17 +17,15 @@ _FIGURES = re.compile(r"memory: *([\d.]+)GiB.*tps: *([\d,]+)")
 class PeerRun:
     """As torchtitan prints it, for the last steps. Tokens are counted per GPU."""
 
-    way: str
     tokens_per_second: float
     peak_reserved_gib: float
 
 
-def train(folder: Path, gpus: int, micro_batch: int, *, shards: bool) -> PeerRun:
-    """Compiled; on one GPU torchtitan itself does not shard. Raises ValueError where it failed."""
-    on_one_gpu = {"PEER_FSDP": str(int(shards))} if gpus == 1 else {}
+def train(folder: Path, gpus: int, micro_batch: int, **variables: str) -> PeerRun:
+    """Compiled; torchtitan by itself does not shard on one GPU. Raises ValueError if it failed."""
     output = subprocess.run(
         ["bash", folder / "run.sh", str(gpus), str(micro_batch), "compile"],
-        env={**os.environ, **on_one_gpu},
+        env={**os.environ, **variables, **({"PEER_FSDP": "0"} if gpus == 1 else {})},
         capture_output=True,
         text=True,
         check=True,
@@ -33,7 +34,6 @@ def train(folder: Path, gpus: int, micro_batch: int, *, shards: bool) -> PeerRun
     if not figures:
         raise ValueError(output)
     return PeerRun(
-        way="FSDP2" if shards else "unsharded",
         tokens_per_second=statistics.median(float(tps.replace(",", "")) for _, tps in figures),
         peak_reserved_gib=max(float(memory) for memory, _ in figures),
     )

@@ -94,7 +94,7 @@ class LocalJob:
         """Wait until rank 0 has said that it is past `step`."""
 
         def says() -> None:
-            lines = [line for line in self.workers[0].output.splitlines() if "loss" in line]
+            lines = [line for line in self.workers[0].output.splitlines() if "  loss " in line]
             steps = [int(line.split()[1].partition("/")[0]) for line in lines]
             assert max(steps, default=0) >= step, self.workers[0].output
 
