@@ -18,7 +18,8 @@ def parallelize(task: TrainingTask, training: TrainingConfig, sharding: Sharding
     """The model of `task` on all ranks, with its first values."""
     model = with_parameters_on_meta(task.model)
     if training.precision == "fp8":
-        use_float8(model, find_blocks(task, model), sharding.device)
+        blocks = find_blocks(task, model)
+        use_float8(model, blocks, sharding.device, shards=sharding.shards)
     blocks = find_blocks(task, model)
     spare_activations(training.activations, blocks)
     sharding.apply(model, blocks)

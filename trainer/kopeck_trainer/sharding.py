@@ -37,6 +37,11 @@ class Sharding:
             "hybrid": self.workers,
         }.get(self.config.strategy, 1)
 
+    @property
+    def shards(self) -> int:
+        """Parts of each parameter, one for each rank of a replica."""
+        return self.workers * self.ranks_per_worker // self.replicas
+
     def apply(self, model: nn.Module, blocks: Sequence[nn.Module]) -> None:
         """Each block is gathered and reduced by itself, so that others compute meanwhile."""
         if self.config.strategy == "auto" and self.workers * self.ranks_per_worker == 1:

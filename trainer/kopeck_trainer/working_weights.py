@@ -4,24 +4,31 @@ Between two steps a model holds its masters: what is trained, saved and loaded.
 """
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 
 import torch
 from torch import Tensor, nn
 from torch.distributed.fsdp import FSDPModule
 from torch.distributed.tensor import DTensor
 
+from kopeck_trainer.float8 import gathers_float8, plain, share_scales
+
 
 class FsdpWeights:
     """FSDP makes them of the masters in each step, and reduces their gradients."""
 
-    def __init__(self, model: FSDPModule) -> None:
+    def __init__(self, model: FSDPModule, prepare: Callable[[], None] | None) -> None:
+        """`prepare` is called before the weights are gathered for the first time in a step."""
         self._model = model
+        self._prepare = prepare
 
     @contextmanager
     def micro_batch(self, index: int, micro_batches: int) -> Iterator[None]:
         """Around forward and backward. Only the last one of a step reduces the gradients."""
+        if index == 0 and self._prepare:
+            self._prepare()
         is_last = index == micro_batches - 1
         self._model.set_requires_gradient_sync(is_last)
         self._model.set_is_last_backward(is_last)
@@ -112,12 +119,14 @@ WorkingWeights = FsdpWeights | WholeWeights
 
 def working_weights(model: nn.Module, dtype: torch.dtype) -> WorkingWeights:
     """Those of a parallelized model whose masters have their values."""
-    return FsdpWeights(model) if isinstance(model, FSDPModule) else WholeWeights(model, dtype)
+    if isinstance(model, FSDPModule):
+        return FsdpWeights(model, partial(share_scales, model) if gathers_float8(model) else None)
+    return WholeWeights(model, dtype)
 
 
 def local(tensor: Tensor) -> Tensor:
     """This rank's part."""
-    return tensor.to_local() if isinstance(tensor, DTensor) else tensor
+    return plain(tensor.to_local()) if isinstance(tensor, DTensor) else tensor
 
 
 def _owners(model: nn.Module) -> dict[nn.Parameter, list[tuple[nn.Module, str]]]:

@@ -5,7 +5,11 @@ from typing import Any
 
 from torch import nn
 from torch.distributed.checkpoint.state_dict import get_state_dict, set_state_dict
+from torch.distributed.tensor import DTensor
 from torch.optim import Optimizer
+from torch.utils._pytree import tree_map_only
+
+from kopeck_trainer.float8 import is_wrapped, plain
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -16,7 +20,7 @@ class TrainedState:
     def read(self) -> dict[str, Any]:
         """This rank's shards, in place: loading into them loads into the model."""
         model, optimizer = get_state_dict(self.model, self.optimizer)
-        return {"model": model, "optimizer": optimizer}
+        return {"model": tree_map_only(DTensor, _plain, model), "optimizer": optimizer}
 
     def write(self, state: dict[str, Any]) -> None:
         set_state_dict(
@@ -25,3 +29,18 @@ class TrainedState:
             model_state_dict=state["model"],
             optim_state_dict=state["optimizer"],
         )
+
+
+def _plain(tensor: DTensor) -> DTensor:
+    """In the memory of `tensor`, so that any precision can go on with it."""
+    local = tensor.to_local()
+    if not is_wrapped(local):
+        return tensor
+    return DTensor.from_local(
+        plain(local),
+        tensor.device_mesh,
+        tensor.placements,
+        run_check=False,
+        shape=tensor.shape,
+        stride=tensor.stride(),
+    )
