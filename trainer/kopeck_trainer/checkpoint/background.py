@@ -5,7 +5,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
 import torch
-from torch.distributed.checkpoint.staging import DefaultStager, StagingOptions
+from torch.distributed.checkpoint._state_dict_stager import StateDictStager
 
 from kopeck_trainer.checkpoint.manifest import Position
 from kopeck_trainer.checkpoint.saving import Saver
@@ -14,23 +14,18 @@ from kopeck_trainer.checkpoint.saving import Saver
 class BackgroundSaver:
     """Saves one checkpoint at a time in a thread, over a group that nothing else uses.
 
-    On GPUs the copy goes to pinned memory on a stream of its own, beside the next forward and
-    backward; the next update of the weights is to wait for it.
+    The copy is taken beside the next forward and backward, on GPUs into pinned memory on a stream
+    of its own; the next update of the weights is to wait for it.
     """
 
     def __init__(self, saver: Saver) -> None:
         self._saver = saver
         on_gpu = torch.cuda.is_available()
-        self._stager = DefaultStager(
-            StagingOptions(
-                use_pinned_memory=on_gpu,
-                use_shared_memory=False,
-                use_async_staging=on_gpu,
-                use_non_blocking_copy=on_gpu,
-            )
-        )
+        self._stream = torch.cuda.Stream() if on_gpu else None  # type: ignore[no-untyped-call]
+        # Not the public DefaultStager: that of torch 2.11 can be used once only.
+        self._stager = StateDictStager(pin_memory=on_gpu)
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="kopeck-checkpoint")
-        self._copy: Future[dict[str, Any]] | None = None
+        self._copied: Future[None] | None = None
         self._saved: Future[None] | None = None
 
     def start(
@@ -41,8 +36,10 @@ class BackgroundSaver:
         Raises what the save before raised.
         """
         self.finish()
-        self._copy = _as_future(self._stager.stage(content))
-        self._saved = self._thread.submit(self._save, self._copy, position, on_saved)
+        if self._stream:
+            self._stream.wait_stream(torch.cuda.current_stream())  # for what `content` is made of
+        self._copied = Future()
+        self._saved = self._thread.submit(self._save, content, self._copied, position, on_saved)
 
     def raise_if_failed(self) -> None:
         """What a save that is over raised: see `Saver.save`."""
@@ -55,22 +52,31 @@ class BackgroundSaver:
         if saved:
             saved.result()
 
-    def _save(
-        self, copy: Future[dict[str, Any]], position: Position, on_saved: Callable[[], None]
-    ) -> None:
-        self._saver.save(copy.result(), position)
-        on_saved()
-
     def await_copy(self) -> None:
         """Before weights or optimizer change."""
-        copy, self._copy = self._copy, None
-        if copy:
-            copy.result()
+        copied, self._copied = self._copied, None
+        if copied:
+            copied.result()
 
+    def _save(
+        self,
+        content: dict[str, Any],
+        copied: Future[None],
+        position: Position,
+        on_saved: Callable[[], None],
+    ) -> None:
+        try:
+            copy = self._copy(content)
+        except BaseException as error:
+            copied.set_exception(error)
+            raise
+        copied.set_result(None)
+        self._saver.save(copy, position)
+        on_saved()
 
-def _as_future(staged: dict[str, Any] | Future[dict[str, Any]]) -> Future[dict[str, Any]]:
-    if isinstance(staged, Future):
-        return staged
-    done: Future[dict[str, Any]] = Future()
-    done.set_result(staged)
-    return done
+    def _copy(self, content: dict[str, Any]) -> dict[str, Any]:
+        with torch.cuda.stream(self._stream):  # of None it does nothing
+            copy: dict[str, Any] = self._stager.stage(content, non_blocking=True)
+        if self._stream:
+            self._stream.synchronize()
+        return copy
