@@ -15,8 +15,8 @@ from kopeck_trainer import exit_codes
 from tests.gpu.kept import bar, keep, say
 from tests.unit.trainer.local_workers import LocalJob
 
-STEPS = 500
-STOPPED_AFTER = 200
+STEPS = 400
+STOPPED_AFTER = 150
 TOLD = ("step", "checkpointStep", "loss", "compileMode", "compileDecision", "compileSeconds", "mfu")
 
 
@@ -50,7 +50,7 @@ def _config(job: LocalJob) -> dict[str, Any]:
         compile={"mode": "auto", "cache": str(job.folder / "cache")},
         checkpoint={"path": str(job.folder / "checkpoints"), "everySteps": 100, "async": True},
     )
-    config["parameters"] = {"dim": 512, "layers": 8, "heads": 8, "sequenceLength": 512}
+    config["parameters"] = {"dim": 512, "layers": 4, "heads": 8, "sequenceLength": 512}
     return config
 
 

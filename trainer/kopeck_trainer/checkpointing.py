@@ -90,13 +90,14 @@ class Checkpoints:
         request = self.wish.answered()
         self.begun_step = position.step
         with self.reporter.clock.during("checkpoint"):
-            content = self.state.read()
             if self.background:
                 self.background.start(
-                    content, position, on_saved=lambda: self._is_committed(position, request)
+                    self.state.snapshot(),
+                    position,
+                    on_saved=lambda: self._is_committed(position, request),
                 )
             else:
-                self._saver(config, None).save(content, position)
+                self._saver(config, None).save(self.state.read(), position)
                 self._is_committed(position, request)
 
     def _is_committed(self, position: Position, request: str | None) -> None:

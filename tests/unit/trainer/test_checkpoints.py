@@ -170,6 +170,17 @@ def test_in_the_background_a_copy_is_saved_as_it_was(folder: Path, meeting: Path
     assert on_ranks(1, resume, meeting, folder, 1) == [(Position(step=10, samples=80), 10.0)]
 
 
+def test_a_forward_changes_nothing_in_a_snapshot() -> None:
+    model = nn.BatchNorm1d(2)
+    state = TrainedState(model=model, optimizer=torch.optim.AdamW(model.parameters()))
+    snapshot, shared = state.snapshot()["model"], state.read()["model"]
+    model(torch.ones(3, 2) * 100)
+    assert shared["running_mean"].max() > 1
+    assert snapshot["running_mean"].tolist() == [0, 0]
+    assert snapshot["num_batches_tracked"] == 0
+    assert snapshot["weight"].data_ptr() == model.weight.data_ptr()
+
+
 def test_an_older_attempt_may_not_even_start(tmp_path: Path) -> None:
     raise_fence(tmp_path, 12)
     raise_fence(tmp_path, 12)  # the same one, after its container started again

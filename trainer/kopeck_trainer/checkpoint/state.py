@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
-from torch import nn
+from torch import Tensor, nn
 from torch.distributed.checkpoint.state_dict import get_state_dict, set_state_dict
 from torch.distributed.tensor import DTensor
 from torch.optim import Optimizer
@@ -21,6 +21,19 @@ class TrainedState:
         """This rank's shards, in place: loading into them loads into the model."""
         model, optimizer = get_state_dict(self.model, self.optimizer)
         return {"model": tree_map_only(DTensor, _plain, model), "optimizer": optimizer}
+
+    def snapshot(self) -> dict[str, Any]:
+        """As `read`, for a copy that is taken before the next update of the weights.
+
+        The next forward may change the buffers, so of these it has a copy already.
+        """
+        content = self.read()
+        buffers = {buffer.untyped_storage().data_ptr() for buffer in self.model.buffers()}
+        content["model"] = {
+            name: value.clone() if _storage(value) in buffers else value
+            for name, value in content["model"].items()
+        }
+        return content
 
     def write(self, state: dict[str, Any]) -> None:
         set_state_dict(
@@ -44,3 +57,9 @@ def _plain(tensor: DTensor) -> DTensor:
         shape=tensor.shape,
         stride=tensor.stride(),
     )
+
+
+def _storage(value: Any) -> int | None:
+    """None of what has no storage of its own, and of the parameters of FSDP."""
+    is_plain = isinstance(value, Tensor) and not isinstance(value, DTensor)
+    return value.untyped_storage().data_ptr() if is_plain else None
