@@ -10,7 +10,6 @@ import re
 import signal
 import sys
 import tempfile
-from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from decimal import Decimal
 from pathlib import Path
@@ -18,11 +17,12 @@ from time import monotonic
 from typing import Any
 
 from kopeck_trainer import exit_codes
-from kopeck_trainer.compilation.policy import TRIAL_STEPS, WARM_RATIO, Trial, cheapest, next_mode
+from kopeck_trainer.compilation.policy import Trial
 from kopeck_trainer.config import CompileMode
 from kopeck_trainer.run_directory import read_json
 from tests.gpu import ours
 from tests.gpu.kept import bar, keep, say
+from tests.gpu.totals import OVER_BEST, RUN_MINUTES, auto_total, fixed_totals
 from tests.unit.trainer.local_workers import LocalJob
 from tests.waiting import eventually
 
@@ -40,9 +40,6 @@ MODELS: dict[str, dict[str, Any]] = {
 }
 LONG_STEPS = 10_000_000
 """As many as the trials of all modes are a small part of."""
-RUN_MINUTES = (10, 60, 600, 6000)
-"""Of the runs whose totals are compared, beside the long one; in mode `default`."""
-OVER_BEST = 1.01
 SEARCH_SECONDS = 480
 MOST_ATTEMPTS = 4
 
@@ -59,14 +56,14 @@ def main() -> int:
     lengths = [int(60 * minutes / steady["default"]) for minutes in RUN_MINUTES]
     totals = {
         LONG_STEPS: search.seconds + (LONG_STEPS - search.steps) * steady[search.chosen],
-        **{steps: _auto_total(trials, steady, steps) for steps in lengths},
+        **{steps: auto_total(trials, steady, steps) for steps in lengths},
     }
     rows = [
         {
             "steps": steps,
             "auto_seconds": round(total, 2),
             "auto_usd": _usd(total, usd_per_hour),
-            **_fixed(trials, steady, steps, usd_per_hour),
+            **_best(fixed_totals(trials, steady, steps), usd_per_hour),
         }
         for steps, total in sorted(totals.items())
     ]
@@ -145,36 +142,7 @@ def _steady_seconds(model: dict[str, Any], mode: CompileMode) -> float:
     return seconds
 
 
-def _auto_total(trials: Sequence[Trial], steady: dict[CompileMode, float], steps: int) -> float:
-    """Seconds of a run of so many steps, by the policy on the measured trials."""
-    by_mode = {trial.mode: trial for trial in trials}
-    tried: list[Trial] = []
-    while mode := next_mode(list(by_mode), tried, steps - TRIAL_STEPS * len(tried)):
-        tried.append(by_mode[mode])
-    best = cheapest(tried, steps)
-    assert best is not None
-    losers = {trial.mode for trial in tried} - {"off", best.mode}
-    again_seconds = WARM_RATIO * best.compile_seconds if losers else 0.0
-    trial_seconds = sum(
-        each.compile_seconds + TRIAL_STEPS * (each.step_seconds or 0) for each in tried
-    )
-    return trial_seconds + again_seconds + (steps - TRIAL_STEPS * len(tried)) * steady[best.mode]
-
-
-def _fixed(
-    trials: Sequence[Trial], steady: dict[CompileMode, float], steps: int, usd_per_hour: Decimal
-) -> dict[str, Any]:
-    """The totals of each mode by itself.
-
-    The first trial, of `default`, has paid for what the other modes compile like it.
-    """
-    first_seconds = trials[0].compile_seconds
-    seconds = {
-        trial.mode: steps * steady[trial.mode]
-        + (0.0 if trial.mode == "off" else max(first_seconds, trial.compile_seconds))
-        for trial in trials
-        if trial.mode in steady
-    }
+def _best(seconds: dict[CompileMode, float], usd_per_hour: Decimal) -> dict[str, Any]:
     return {
         "best_seconds": round(min(seconds.values()), 2),
         "usd_by_mode": {mode: _usd(each, usd_per_hour) for mode, each in seconds.items()},

@@ -1,4 +1,6 @@
+import json
 from collections.abc import Mapping
+from pathlib import Path
 
 import pytest
 
@@ -11,6 +13,9 @@ from kopeck_trainer.compilation.policy import (
     total_seconds,
 )
 from kopeck_trainer.config import CompileMode
+from tests.gpu.totals import OVER_BEST, RUN_MINUTES, auto_total, fixed_totals
+
+RESULTS = Path(__file__).parents[3] / "gpu" / "results"
 
 CANDIDATES: list[CompileMode] = [
     "default",
@@ -76,6 +81,19 @@ def test_trials_take_one_percent_of_the_rest_of_the_run_at_most(
     trials = tried(remaining_steps, world)
     spent_seconds = sum(trial.compile_seconds for trial in trials[1:])
     assert spent_seconds <= 0.01 * remaining_steps * world["default"][1]
+
+
+@pytest.mark.parametrize("minutes", RUN_MINUTES)
+@pytest.mark.parametrize("model", ["llama", "byte_llama"])
+def test_what_was_measured_on_a_gpu_ends_a_hundredth_above_the_best_mode_at_most(
+    model: str, minutes: int
+) -> None:
+    measured = json.loads((RESULTS / f"policy_table_{model}.json").read_text())
+    trials = [Trial(**each) for each in measured["trials"]]
+    steady = measured["step_seconds"]
+    steps = int(60 * minutes / steady["default"])
+    best = min(fixed_totals(trials, steady, steps).values())
+    assert auto_total(trials, steady, steps) <= OVER_BEST * best
 
 
 def test_the_cheapest_mode_counts_remaining_steps_and_compiling_again_from_the_cache() -> None:
