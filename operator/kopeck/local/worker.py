@@ -15,6 +15,7 @@ from urllib.request import urlopen
 from kopeck.api.names import ANNOTATION_HOURLY_RATE
 from kopeck.api.trainingjob import TrainingJobSpec
 from kopeck.cost.dollars import exact_dollars
+from kopeck.local.devices import VISIBLE_DEVICES, devices_of
 from kopeck.plan.revision import canonical_json, trainer_config
 
 _GRACE_SECONDS = 60
@@ -124,6 +125,7 @@ class LocalWorker:
             "KOPECK_EXPORTER_PORT": "0",
             "KOPECK_TERMINATION_LOG": str(self._folder / "termination.json"),
             "PYTHONUNBUFFERED": "1",
+            **devices_of(index, job.spec.workers.gpus_per_worker, os.environ.get(VISIBLE_DEVICES)),
         }
 
     def _start(
