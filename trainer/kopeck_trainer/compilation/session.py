@@ -8,6 +8,7 @@ from time import monotonic
 import torch
 
 from kopeck_trainer.compilation.blocks import Blocks, forget_graphs
+from kopeck_trainer.compilation.causes import Causes
 from kopeck_trainer.compilation.fallbacks import Fallbacks
 from kopeck_trainer.compilation.measuring import StepFacts
 from kopeck_trainer.compilation.numerics import Ladder, Verdict
@@ -39,6 +40,7 @@ class Compilation:
     """Compiles for the shapes that the first batch has not."""
     watch: CompileWatch
     fallbacks: Fallbacks
+    causes: Causes
     reporter: Reporter
     progress: Progress
     device: torch.device
@@ -77,6 +79,7 @@ class Compilation:
             is_over = self.search.add_step(facts, self._compile_seconds())
             if is_over and remaining_steps > 0:
                 self._try_next(remaining_steps)
+        self.causes.tell()
         self.reporter.update(eager_fallbacks=self.fallbacks.count)
 
     def _try_next(self, remaining_steps: int) -> None:

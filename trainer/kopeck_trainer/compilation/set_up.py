@@ -4,6 +4,7 @@ from functools import partial
 
 from kopeck_trainer.batches import Batches
 from kopeck_trainer.compilation.blocks import Blocks, allow_graphs
+from kopeck_trainer.compilation.causes import Causes
 from kopeck_trainer.compilation.fallbacks import Fallbacks
 from kopeck_trainer.compilation.loss import Loss
 from kopeck_trainer.compilation.numerics import Ladder
@@ -47,14 +48,16 @@ def set_up_compilation(  # noqa: PLR0913  one of each thing that it connects
         device=step.device,
         say=progress.say,
     )
+    watch = CompileWatch(reporter.clock)
     return Compilation(
         config=compile_config,
         blocks=blocks,
         ladder=ladder if compile_config.numerics_check else None,
         search=search,
         warm_up=partial(_see_all_lengths, prober, batches, consumed, lengths),
-        watch=CompileWatch(reporter.clock),
+        watch=watch,
         fallbacks=Fallbacks(say=progress.say),
+        causes=Causes(watch, progress.say),
         reporter=reporter,
         progress=progress,
         device=step.device,
