@@ -17,6 +17,8 @@ from kopeck_trainer.cpus import usable_cpus
 from kopeck_trainer.environment import PodEnvironment, pod_environment, variables_of_rank
 from kopeck_trainer.errors import ConfigurationError, TrainerError
 from kopeck_trainer.exit_codes import ExitClass, exit_class
+from kopeck_trainer.nccl.environment import nccl_environment
+from kopeck_trainer.nccl.interfaces import interface_addresses
 from kopeck_trainer.ranks import (
     STOP_SIGNALS,
     WATCHED_SIGNALS,
@@ -79,7 +81,13 @@ def _launch(pod: PodEnvironment) -> Ending:
     try:
         config = read_config(pod.config_path)
         _refuse_impossible_schedule(config, pod.world_size)
-        environ = environment_of_ranks(os.environ, pod.processes)
+        environ = nccl_environment(
+            environment_of_ranks(os.environ, pod.processes),
+            workers=pod.workers,
+            root=Path("/"),
+            addresses=interface_addresses(),
+            say=_say,
+        )
         archive = _compile_cache(config, environ)
         if archive:
             archive.unpack()

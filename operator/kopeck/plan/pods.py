@@ -124,7 +124,7 @@ def _trainer(attempt: Attempt, spec: TrainingJobSpec) -> dict[str, Any]:
         "name": names.TRAINER_CONTAINER,
         "image": spec.image,
         "command": ["python3", "-m", "kopeck_trainer"],
-        "env": [*_trainer_environment(attempt, spec), _worker_index()],
+        "env": [*_trainer_environment(attempt, spec), _worker_index(), _pod_address()],
         "resources": _trainer_resources(spec),
         "terminationMessagePath": "/dev/termination-log",
         "securityContext": _RESTRICTED,
@@ -170,6 +170,11 @@ def _worker_index() -> dict[str, Any]:
     """From the label, so that the bodies of an attempt's pods differ in three places only."""
     path = f"metadata.labels['{names.LABEL_WORKER}']"
     return {"name": "KOPECK_WORKER", "valueFrom": {"fieldRef": {"fieldPath": path}}}
+
+
+def _pod_address() -> dict[str, Any]:
+    """By which the launcher tells the interface of the pod network from others."""
+    return {"name": "KOPECK_POD_IP", "valueFrom": {"fieldRef": {"fieldPath": "status.podIP"}}}
 
 
 def _trainer_resources(spec: TrainingJobSpec) -> dict[str, Any]:

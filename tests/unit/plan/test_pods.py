@@ -57,6 +57,7 @@ def test_the_trainer_learns_who_it_is_and_where_its_peers_meet() -> None:
         "KOPECK_REVISION": "0123456789",
         "KOPECK_ATTEMPT": "3",
         "KOPECK_WORKER": {"fieldRef": {"fieldPath": "metadata.labels['kopeck.dev/worker']"}},
+        "KOPECK_POD_IP": {"fieldRef": {"fieldPath": "status.podIP"}},
         "KOPECK_WORKERS": "2",
         "KOPECK_PROCESSES_PER_WORKER": "1",
         "KOPECK_MASTER_HOST": "llama-abcde-a3-w0.llama-abcde.research.svc",

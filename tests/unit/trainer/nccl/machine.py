@@ -1,0 +1,53 @@
+"""A machine as a folder: what proc, sys and dev of a pod would show."""
+
+from ipaddress import ip_address
+from pathlib import Path
+
+from kopeck_trainer.nccl.environment import nccl_environment
+
+TWO_INTERFACES = {
+    "eth0": {ip_address("10.0.0.5"), ip_address("fd00::5")},
+    "ib0": {ip_address("192.168.0.5")},
+}
+
+AZURE_GPUS = ("0001:00:00.0", "0002:00:00.0")
+
+
+def a_file(path: Path, text: str = "") -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+    return path
+
+
+def with_gpus(root: Path, *bus_ids: str) -> Path:
+    for bus_id in bus_ids or AZURE_GPUS:
+        a_file(root / "proc/driver/nvidia/gpus" / bus_id / "information")
+    return root
+
+
+def with_adapter(root: Path, name: str, layer: str, state: str = "4: ACTIVE") -> Path:
+    port = root / "sys/class/infiniband" / name / "ports/1"
+    a_file(port / "state", f"{state}\n")
+    a_file(port / "link_layer", f"{layer}\n")
+    return root
+
+
+def with_vendor(root: Path, vendor: str) -> Path:
+    a_file(root / "sys/class/dmi/id/sys_vendor", f"{vendor}\n")
+    return root
+
+
+def a_topology(path: Path, *bus_ids: str) -> Path:
+    devices = "".join(f'    <pci busid="{each}" class="0x030200"/>\n' for each in bus_ids)
+    return a_file(path, f'<system version="1">\n  <cpu numaid="0">\n{devices}  </cpu>\n</system>\n')
+
+
+def environment_on(
+    root: Path, workers: int = 2, **environ: str
+) -> tuple[dict[str, str], list[str]]:
+    """What the ranks get, and what was said."""
+    said: list[str] = []
+    found = nccl_environment(
+        environ, workers=workers, root=root, addresses=TWO_INTERFACES, say=said.append
+    )
+    return found, said
