@@ -142,6 +142,10 @@ def apply(kubectl: Kubectl, namespace: str, job: dict[str, Any]) -> None:
             {"workers": {"template": {"metadata": {"labels": {"kopeck.dev/job": "x"}}}}},
             "labels under kopeck.dev/ are kopeck's; use a prefix of your own",
         ),
+        (
+            {"nccl": {"env": {"NCCL_DEBUG": "INFO", "KOPECK_WORKER": "0"}}},
+            "variables with the prefix KOPECK_ are kopeck's; use another name",
+        ),
     ],
 )
 def test_a_bad_spec_is_refused_with_what_to_write(

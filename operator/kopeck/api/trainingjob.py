@@ -7,6 +7,7 @@ from pydantic import Field, ValidationError
 
 from kopeck.api.errors import SpecError, first_wrong_field
 from kopeck.api.names import JOB_NAME_PATTERN, MAX_JOB_NAME_LENGTH
+from kopeck.api.nccl import NcclSpec
 from kopeck.api.run_policy import RunPolicySpec
 from kopeck.api.spec import Rule, Spec
 from kopeck.api.training import TrainingSpec
@@ -56,6 +57,7 @@ class TrainingJobSpec(Spec):
     parameters: dict[str, Any] = Field(default={}, description="Handed to the builder as it is.")
     workers: WorkersSpec = Field(description="The pods.")
     training: TrainingSpec | None = Field(None, description="What the trainer does.")
+    nccl: NcclSpec | None = Field(None, description="What NCCL is told.")
     run_policy: RunPolicySpec = Field(RunPolicySpec(), description="Retries and deadlines.")
 
     cel_rules: ClassVar = (

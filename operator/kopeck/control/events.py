@@ -8,7 +8,9 @@ from kopeck.api.names import API_VERSION, KIND
 from kopeck.api.status import TrainingJobStatus
 from kopeck.api.timestamps import format_timestamp
 from kopeck.plan.job_view import JobView
+from kopeck.plan.nccl_settings import nccl_warnings
 from kopeck.plan.wrong_losses import first_wrong_loss
+from kopeck.topology.harmful_settings import Harm
 
 
 def transition_events(
@@ -17,7 +19,30 @@ def transition_events(
     """The events of going from the job's status to `after`."""
     wrong = first_wrong_loss(job.status.training, after.training)
     told = [_event(job, "Warning", "WrongLoss", wrong, now)] if wrong else []
-    return [*told, *_request_events(job, after, now), *_phase_events(job, after, now)]
+    return [
+        *_setting_events(job, after, now),
+        *told,
+        *_request_events(job, after, now),
+        *_phase_events(job, after, now),
+    ]
+
+
+def _setting_events(job: JobView, after: TrainingJobStatus, now: datetime) -> list[dict[str, Any]]:
+    """Once for each revision: what the user's settings of NCCL cost."""
+    before = job.status.effective
+    if after.effective is None or (before and before.revision == after.effective.revision):
+        return []
+    return [
+        _event(job, *_KIND_AND_REASON[each.harm], str(each), now)
+        for each in nccl_warnings(job.spec)
+    ]
+
+
+_KIND_AND_REASON = {
+    Harm.DATA: ("Warning", "UnsafeSetting"),
+    Harm.COST: ("Warning", "CostlySetting"),
+    Harm.NEEDLESS: ("Normal", "NeedlessSetting"),
+}
 
 
 def _request_events(job: JobView, after: TrainingJobStatus, now: datetime) -> list[dict[str, Any]]:

@@ -1,6 +1,6 @@
 """The pods of an attempt: trainer, exporter sidecar, volumes, environment."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -124,7 +124,12 @@ def _trainer(attempt: Attempt, spec: TrainingJobSpec) -> dict[str, Any]:
         "name": names.TRAINER_CONTAINER,
         "image": spec.image,
         "command": ["python3", "-m", "kopeck_trainer"],
-        "env": [*_trainer_environment(attempt, spec), _worker_index(), _pod_address()],
+        "env": [
+            *_trainer_environment(attempt, spec),
+            _worker_index(),
+            _pod_address(),
+            *_nccl(spec),
+        ],
         "resources": _trainer_resources(spec),
         "terminationMessagePath": "/dev/termination-log",
         "securityContext": _RESTRICTED,
@@ -170,6 +175,11 @@ def _worker_index() -> dict[str, Any]:
     """From the label, so that the bodies of an attempt's pods differ in three places only."""
     path = f"metadata.labels['{names.LABEL_WORKER}']"
     return {"name": "KOPECK_WORKER", "valueFrom": {"fieldRef": {"fieldPath": path}}}
+
+
+def _nccl(spec: TrainingJobSpec) -> list[dict[str, str]]:
+    settings = spec.nccl.env if spec.nccl else {}
+    return [{"name": name, "value": value} for name, value in sorted(settings.items())]
 
 
 def _pod_address() -> dict[str, Any]:
@@ -226,15 +236,17 @@ def _volumes(attempt: Attempt) -> list[dict[str, Any]]:
 
 
 def _refuse_own_environment(spec: TrainingJobSpec) -> None:
+    _refuse_own("spec.nccl.env", spec.nccl.env if spec.nccl else {})
     for kind in ("containers", "initContainers"):
         for container in spec.workers.template_spec.get(kind, []):
-            for name in _variables(container.get("env")):
-                if name.startswith("KOPECK_"):
-                    raise SpecError(
-                        f"spec.workers.template.spec.{kind}",
-                        f"sets {name}, which is kopeck's",
-                        "use a variable without the prefix KOPECK_",
-                    )
+            _refuse_own(f"spec.workers.template.spec.{kind}", _variables(container.get("env")))
+
+
+def _refuse_own(field: str, variables: Iterable[str]) -> None:
+    for name in variables:
+        if name.startswith("KOPECK_"):
+            instead = "use a variable without the prefix KOPECK_"
+            raise SpecError(field, f"sets {name}, which is kopeck's", instead)
 
 
 def _variables(env: Any) -> list[str]:

@@ -77,6 +77,9 @@ _CLOUD_BY_INSTANCE_TYPE = (
 # Families whose every size is sold with EFA: https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/efa.html
 # Others have it in their large sizes only; there the node's resource decides.
 _EFA_FAMILIES = re.compile(r"(p4d|p4de|p5|p5e|p5en|p6-b200|p6-b300|p6e-gb200|p6e-gb300)\..+")
+_GKE_GPU_LABEL = "cloud.google.com/gke-accelerator"
+_TCPXO_GPUS = ("nvidia-h100-mega-80gb",)
+_GIB_GPUS = ("nvidia-h200-141gb", "nvidia-b200", "nvidia-gb200", "nvidia-gb300")
 _TCPXO_TYPES = re.compile(r"a3-megagpu-.+")
 _GIB_TYPES = re.compile(r"(a3-ultragpu|a4-highgpu|a4x-highgpu)-.+")
 _AZURE_ND = re.compile(r"standard_nd.+", re.IGNORECASE)
@@ -107,6 +110,8 @@ def _cloud(node: NodeFacts) -> tuple[Cloud, str]:
         for prefix, cloud in _CLOUD_BY_LABEL_PREFIX.items():
             if label.startswith(prefix):
                 return cloud, f"label {label}"
+    if node.count(EFA_RESOURCE):
+        return Cloud.AWS, ""
     return _cloud_by_instance_type(node.instance_type)
 
 
@@ -152,9 +157,10 @@ def _of_azure(node: NodeFacts) -> tuple[Platform, str]:
 
 def _of_gcp(node: NodeFacts) -> tuple[Platform, str]:
     said = f"instance type {node.instance_type or 'not said'}"
-    if _TCPXO_TYPES.fullmatch(node.instance_type):
+    gpu = node.labels.get(_GKE_GPU_LABEL, "")
+    if _TCPXO_TYPES.fullmatch(node.instance_type) or gpu in _TCPXO_GPUS:
         return Platform.GCP_TCPXO, said
-    if _GIB_TYPES.fullmatch(node.instance_type):
+    if _GIB_TYPES.fullmatch(node.instance_type) or gpu in _GIB_GPUS:
         return Platform.GCP_GIB, said
     return Platform.OTHER, f"{said}, which has neither TCPXO nor gIB"
 

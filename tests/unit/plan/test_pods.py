@@ -72,6 +72,28 @@ def test_the_trainer_learns_who_it_is_and_where_its_peers_meet() -> None:
     }
 
 
+def test_what_the_user_tells_nccl_reaches_the_trainer_alone() -> None:
+    pod = first_pod(a_spec(nccl={"env": {"NCCL_DEBUG": "INFO", "FI_EFA_FORK_SAFE": "1"}}))
+    told = environment(trainer(pod))
+    assert (told["NCCL_DEBUG"], told["FI_EFA_FORK_SAFE"]) == ("INFO", "1")
+    assert "NCCL_DEBUG" not in environment(exporter(pod))
+
+
+def test_the_template_is_merged_over_what_nccl_is_told() -> None:
+    container = {"name": "trainer", "env": [{"name": "NCCL_DEBUG", "value": "WARN"}]}
+    spec = a_spec(
+        nccl={"env": {"NCCL_DEBUG": "INFO"}},
+        workers={"template": {"spec": {"containers": [container]}}},
+    )
+    variables = trainer(first_pod(spec))["env"]
+    assert [each["value"] for each in variables if each["name"] == "NCCL_DEBUG"] == ["WARN"]
+
+
+def test_kopecks_own_variables_cannot_be_told_to_nccl() -> None:
+    with pytest.raises(SpecError, match=r"spec.nccl.env: sets KOPECK_WORKER, which is kopeck's"):
+        pods_of(a_spec(nccl={"env": {"KOPECK_WORKER": "0"}}))
+
+
 def test_no_rank_gets_an_environment_that_a_launcher_inside_would_multiply() -> None:
     assert not [name for name in environment(trainer(first_pod(a_spec()))) if "PET_" in name]
 

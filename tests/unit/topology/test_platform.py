@@ -50,6 +50,22 @@ EFA = {"vpc.amazonaws.com/efa": "4"}
         (a_node("VM.Standard.E4.Flex", "ocid1.instance.oc1.iad.x"), Cloud.OCI, Platform.OTHER),
         (a_node("", "", {"rdma/hca_shared_devices_a": "63"}), Cloud.NONE, Platform.RDMA),
         (a_node("", "kind://docker/kind/n", {"rdma/ib": "8"}), Cloud.NONE, Platform.RDMA),
+        (a_node("", "", EFA), Cloud.AWS, Platform.AWS_EFA),
+        (
+            a_node(**{"cloud.google.com/gke-accelerator": "nvidia-h100-mega-80gb"}),
+            Cloud.GCP,
+            Platform.GCP_TCPXO,
+        ),
+        (
+            a_node(**{"cloud.google.com/gke-accelerator": "nvidia-b200"}),
+            Cloud.GCP,
+            Platform.GCP_GIB,
+        ),
+        (
+            a_node(**{"cloud.google.com/gke-accelerator": "nvidia-l4"}),
+            Cloud.GCP,
+            Platform.OTHER,
+        ),
         (a_node("", "", {"rdma/ib": "0"}), Cloud.NONE, Platform.OTHER),
         (a_node(), Cloud.NONE, Platform.OTHER),
     ],
