@@ -1,21 +1,29 @@
-"""The GPUs of this machine, by their addresses on the PCI bus."""
+"""The GPUs of this pod, by their addresses on the PCI bus."""
 
 import re
 from pathlib import Path
 
 _BUS_ID = re.compile(r"([0-9a-f]+):([0-9a-f]+):([0-9a-f]+)\.([0-9a-f])", re.IGNORECASE)
+_DEVICE_MINOR = re.compile(r"^Device Minor:\s*(\d+)\s*$", re.MULTILINE)
 
 
 def gpu_bus_ids(root: Path) -> list[str]:
-    """Bus ids as NCCL writes them; empty without NVIDIA's driver.
+    """Bus ids as NCCL writes them; empty without NVIDIA's driver, and where the pod has no GPU.
 
-    The driver's folder is the same in every container: all GPUs of the node, not the pod's alone.
+    The driver's folder is the same in every container, all GPUs of the node: the pod's are those
+    whose device file it has.
     """
+    folder = root / "proc/driver/nvidia/gpus"
     try:
-        names = [each.name for each in (root / "proc/driver/nvidia/gpus").iterdir()]
+        folders = [each for each in folder.iterdir() if _is_in_pod(each, root)]
     except OSError:
         return []
-    return sorted(rendered for name in names if (rendered := _as_nccl_writes(name)))
+    return sorted(rendered for each in folders if (rendered := _as_nccl_writes(each.name)))
+
+
+def _is_in_pod(gpu: Path, root: Path) -> bool:
+    minor = _DEVICE_MINOR.search((gpu / "information").read_text(errors="replace"))
+    return minor is not None and (root / f"dev/nvidia{minor[1]}").exists()
 
 
 def _as_nccl_writes(bus_id: str) -> str | None:

@@ -20,8 +20,16 @@ def a_file(path: Path, text: str = "") -> Path:
 
 
 def with_gpus(root: Path, *bus_ids: str) -> Path:
-    for bus_id in bus_ids or AZURE_GPUS:
-        a_file(root / "proc/driver/nvidia/gpus" / bus_id / "information")
+    for minor, bus_id in enumerate(bus_ids or AZURE_GPUS):
+        with_gpu_of_another_pod(root, bus_id, minor)
+        a_file(root / f"dev/nvidia{minor}")
+    return root
+
+
+def with_gpu_of_another_pod(root: Path, bus_id: str, minor: int) -> Path:
+    """The driver shows it to all containers; its device file is in that pod alone."""
+    said = f"Model: \t\t NVIDIA H200\nBus Location: \t {bus_id}\nDevice Minor: \t {minor}\n"
+    a_file(root / "proc/driver/nvidia/gpus" / bus_id / "information", said)
     return root
 
 

@@ -10,6 +10,7 @@ from tests.unit.trainer.nccl.machine import (
     a_file,
     a_topology,
     environment_on,
+    with_gpu_of_another_pod,
     with_gpus,
 )
 
@@ -98,6 +99,19 @@ def test_kopecks_file_gives_way_to_the_machines_own(tmp_path: Path) -> None:
 )
 def test_bus_ids_are_written_as_nccl_writes_them(tmp_path: Path, name: str, bus_id: str) -> None:
     assert gpu_bus_ids(with_gpus(tmp_path, name)) == [bus_id]
+
+
+def test_gpus_of_other_pods_need_not_be_described(tmp_path: Path) -> None:
+    machine = with_gpu_of_another_pod(with_gpus(tmp_path), "0003:00:00.0", minor=7)
+    assert gpu_bus_ids(machine) == list(AZURE_GPUS)
+    file = a_topology(tmp_path / "t.xml", *AZURE_GPUS)
+    assert environment_on(machine, NCCL_TOPO_FILE=str(file))[1] == []
+
+
+def test_a_pod_without_gpus_on_a_node_with_gpus_is_told_nothing(tmp_path: Path) -> None:
+    machine = with_gpu_of_another_pod(tmp_path, "0003:00:00.0", minor=0)
+    found, said = environment_on(machine, NCCL_TOPO_FILE="/no/such/file")
+    assert (found, said) == ({"NCCL_TOPO_FILE": "/no/such/file"}, [])
 
 
 def test_what_is_no_bus_id_is_no_gpu(tmp_path: Path) -> None:
