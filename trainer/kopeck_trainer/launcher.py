@@ -18,7 +18,7 @@ from kopeck_trainer.environment import PodEnvironment, pod_environment, variable
 from kopeck_trainer.errors import ConfigurationError, TrainerError
 from kopeck_trainer.exit_codes import ExitClass, exit_class
 from kopeck_trainer.nccl.environment import nccl_environment
-from kopeck_trainer.nccl.interfaces import interface_addresses
+from kopeck_trainer.nccl.machine import this_machine
 from kopeck_trainer.ranks import (
     STOP_SIGNALS,
     WATCHED_SIGNALS,
@@ -84,8 +84,7 @@ def _launch(pod: PodEnvironment) -> Ending:
         environ = nccl_environment(
             environment_of_ranks(os.environ, pod.processes),
             workers=pod.workers,
-            root=Path("/"),
-            addresses=interface_addresses(),
+            machine=this_machine(),
             say=_say,
         )
         archive = _compile_cache(config, environ)

@@ -5,9 +5,11 @@ from pathlib import Path
 
 from kopeck_trainer.nccl.adapters import adapters_to_name, has_rdma_device
 from kopeck_trainer.nccl.conf_files import variables_of_files
+from kopeck_trainer.nccl.cpu_affinity import IGNORE_AFFINITY, gpu_without_cpu
 from kopeck_trainer.nccl.gpus import gpu_bus_ids
 from kopeck_trainer.nccl.interfaces import Address, interface_to_name
 from kopeck_trainer.nccl.locked_memory import raise_limit, why_too_little
+from kopeck_trainer.nccl.machine import Machine
 from kopeck_trainer.nccl.topology_file import TOPO_FILE, why_unusable
 from kopeck_trainer.nccl.vendor_profile import ProfileError, profile_script, with_profile
 
@@ -22,31 +24,27 @@ _VENDORS_THAT_CHOOSE = ("Amazon EC2", "Google")
 
 
 def nccl_environment(
-    environ: Mapping[str, str],
-    *,
-    workers: int,
-    root: Path,
-    addresses: Mapping[str, set[Address]],
-    say: Say,
+    environ: Mapping[str, str], *, workers: int, machine: Machine, say: Say
 ) -> dict[str, str]:
     """`environ` as the ranks should have it. Each change is said in one sentence.
 
-    What the user or one of NCCL's files sets stays. `root` is the folder that proc, sys and dev
-    lie in, `addresses` are those of the pod's interfaces.
+    What the user or one of NCCL's files sets stays.
     """
+    root = machine.root
     gpus = gpu_bus_ids(root)
     wanted = dict(environ)
     if gpus:
         wanted = _without_wrong_topology(wanted, gpus, root, say)
-    if workers == 1:
-        return wanted
-    if gpus:
+    if gpus and workers > 1:
         wanted = _with_vendor_profile(wanted, root, say)
         _check_locked_memory(root, say)
-    if _chooses_itself(root):
+    if IGNORE_AFFINITY not in environ:
+        wanted |= _bound_to_cpus(wanted, gpu_without_cpu(gpus, machine.cpus, root), root, say)
+    if workers == 1 or _chooses_itself(root):
         return wanted
-    taken = wanted.keys() | variables_of_files(wanted, root)
-    added = _interface(wanted, addresses) | (_adapters(root) if gpus else {})
+    # What a file tells NCCL comes too late for gloo.
+    taken = wanted.keys() | variables_of_files(wanted, root).keys() - {GLOO_INTERFACE}
+    added = _interface(wanted, machine.addresses) | (_adapters(root) if gpus else {})
     for name, value in added.items():
         if name not in taken:
             say(f"{name}={value}: {_REASONS[name]}")
@@ -86,6 +84,17 @@ def _with_vendor_profile(environ: dict[str, str], root: Path, say: Say) -> dict[
 def _check_locked_memory(root: Path, say: Say) -> None:
     if has_rdma_device(root) and (why := why_too_little(raise_limit(), root / "proc/self/status")):
         say(why)
+
+
+def _bound_to_cpus(
+    environ: Mapping[str, str], gpu: str | None, root: Path, say: Say
+) -> dict[str, str]:
+    """A vendor's wish to ignore the pod's CPUs is turned off where it would end the job."""
+    value = environ.get(IGNORE_AFFINITY) or variables_of_files(environ, root).get(IGNORE_AFFINITY)
+    if gpu is None or value in (None, "", "0"):
+        return {}
+    say(f"{IGNORE_AFFINITY}=0: the pod has no CPU beside the GPU at {gpu}")
+    return {IGNORE_AFFINITY: "0"}
 
 
 def _chooses_itself(root: Path) -> bool:

@@ -4,6 +4,7 @@ from ipaddress import ip_address
 from pathlib import Path
 
 from kopeck_trainer.nccl.environment import nccl_environment
+from kopeck_trainer.nccl.machine import Machine
 
 TWO_INTERFACES = {
     "eth0": {ip_address("10.0.0.5"), ip_address("fd00::5")},
@@ -11,6 +12,8 @@ TWO_INTERFACES = {
 }
 
 AZURE_GPUS = ("0001:00:00.0", "0002:00:00.0")
+
+POD_CPUS = frozenset({0, 1, 2, 3})
 
 
 def a_file(path: Path, text: str = "") -> Path:
@@ -55,7 +58,6 @@ def environment_on(
 ) -> tuple[dict[str, str], list[str]]:
     """What the ranks get, and what was said."""
     said: list[str] = []
-    found = nccl_environment(
-        environ, workers=workers, root=root, addresses=TWO_INTERFACES, say=said.append
-    )
+    machine = Machine(root=root, addresses=TWO_INTERFACES, cpus=POD_CPUS)
+    found = nccl_environment(environ, workers=workers, machine=machine, say=said.append)
     return found, said

@@ -65,6 +65,13 @@ def test_what_the_user_or_a_file_of_nccl_names_stays(tmp_path: Path) -> None:
     assert environment_on(tmp_path, **pod) == (pod, [])
 
 
+def test_a_file_of_nccl_tells_gloo_nothing(tmp_path: Path) -> None:
+    a_file(tmp_path / "etc/nccl.conf", "GLOO_SOCKET_IFNAME=eth9\n")
+    assert environment_on(tmp_path, **POD_IP)[0]["GLOO_SOCKET_IFNAME"] == "eth0"
+    pod = POD_IP | {"GLOO_SOCKET_IFNAME": "mine"}
+    assert environment_on(tmp_path, **pod)[0]["GLOO_SOCKET_IFNAME"] == "mine"
+
+
 @pytest.mark.parametrize("vendor", ["Amazon EC2", "Google"])
 def test_where_the_vendors_plugin_chooses_it_is_left_to_it(tmp_path: Path, vendor: str) -> None:
     assert environment_on(with_vendor(tmp_path, vendor), **POD_IP) == (POD_IP, [])
