@@ -1,5 +1,6 @@
-"""What NCCL needs of a node, and what pods lose of what the host knows.
+"""Where GPUs and NICs sit in a machine, and the XML file that tells NCCL: pure data and text.
 
-What belongs here: the platform of a node, the environment and resources of its pods, topology
-files. Pure: nothing here asks a cluster, files are read by whoever calls.
+What belongs here: the graph of a machine, what is known of instance types, the file's writer, and
+the rules by which NCCL reads it. Files are read and written by the command line; what a pod gets
+is decided in `plan`.
 """
