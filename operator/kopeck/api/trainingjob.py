@@ -57,7 +57,7 @@ class TrainingJobSpec(Spec):
     parameters: dict[str, Any] = Field(default={}, description="Handed to the builder as it is.")
     workers: WorkersSpec = Field(description="The pods.")
     training: TrainingSpec | None = Field(None, description="What the trainer does.")
-    nccl: NcclSpec | None = Field(None, description="What NCCL is told.")
+    nccl: NcclSpec = Field(NcclSpec(), description="What NCCL is told.")
     run_policy: RunPolicySpec = Field(RunPolicySpec(), description="Retries and deadlines.")
 
     cel_rules: ClassVar = (

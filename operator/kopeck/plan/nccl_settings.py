@@ -19,8 +19,7 @@ def nccl_warnings(spec: TrainingJobSpec) -> list[SettingWarning]:
 
 def _settings(spec: TrainingJobSpec) -> dict[str, str]:
     """The template is merged over the rest, so that its values count."""
-    ours = spec.nccl.env if spec.nccl else {}
-    return ours | {
+    return spec.nccl.env | {
         str(each["name"]): str(each["value"])
         for each in _trainer(spec).get("env") or []
         if isinstance(each, Mapping) and {"name", "value"} <= each.keys()

@@ -178,8 +178,7 @@ def _worker_index() -> dict[str, Any]:
 
 
 def _nccl(spec: TrainingJobSpec) -> list[dict[str, str]]:
-    settings = spec.nccl.env if spec.nccl else {}
-    return [{"name": name, "value": value} for name, value in sorted(settings.items())]
+    return [{"name": name, "value": value} for name, value in sorted(spec.nccl.env.items())]
 
 
 def _pod_address() -> dict[str, Any]:
@@ -236,7 +235,7 @@ def _volumes(attempt: Attempt) -> list[dict[str, Any]]:
 
 
 def _refuse_own_environment(spec: TrainingJobSpec) -> None:
-    _refuse_own("spec.nccl.env", spec.nccl.env if spec.nccl else {})
+    _refuse_own("spec.nccl.env", spec.nccl.env)
     for kind in ("containers", "initContainers"):
         for container in spec.workers.template_spec.get(kind, []):
             _refuse_own(f"spec.workers.template.spec.{kind}", _variables(container.get("env")))
