@@ -5,8 +5,8 @@ from typing import Literal
 
 from kopeck.topology.machine import Machine
 
-Verdict = Literal["injected", "left to NCCL", "refused"]
-"""Whether pods get a topology file: yes, no, or no because the type cannot train with NCCL."""
+Verdict = Literal["needed", "left to NCCL", "refused"]
+"""Whether pods need a topology file: yes, no, or no because the type cannot train with NCCL."""
 
 
 @dataclass(frozen=True, kw_only=True)
