@@ -11,13 +11,14 @@ from rich.text import Text
 from rich.tree import Tree
 
 from kopeck.api.errors import ConfigError
+from kopeck.local.sysfs import read_machine
 from kopeck.topology.check import check as findings_of
 from kopeck.topology.check import violations
 from kopeck.topology.document import as_document
 from kopeck.topology.dot import to_dot
 from kopeck.topology.instance_type import InstanceType
 from kopeck.topology.library import known_instance_type
-from kopeck.topology.machine import Device, Machine, Part
+from kopeck.topology.machine import Device, Machine, Part, Switch
 from kopeck.topology.writer import to_xml
 
 topology = typer.Typer(
@@ -70,6 +71,25 @@ def show(
             typer.echo(to_xml(_machine(known)), nl=False)
         case Format.JSON:
             typer.echo(json.dumps(as_document(known), indent=2))
+
+
+@topology.command()
+def capture(
+    root: Annotated[
+        Path, typer.Option(help="Where /sys and /proc of the machine are, if not at the top.")
+    ] = Path("/"),
+) -> None:
+    """Print a topology file of this machine: its GPUs, RDMA NICs and PCIe switches, by /sys.
+
+    For pods that cannot see /sys. Where they can, NCCL finds the same by itself.
+    """
+    machine = read_machine(root)
+    content = to_xml(machine)
+    typer.echo(content, nl=False)
+    if not any(isinstance(part, Switch) for node in machine.numa_nodes for part in node.below):
+        typer.echo("no switch is visible: NCCL finds as much by itself without the file", err=True)
+    for each in violations(findings_of(content.encode())):
+        typer.echo(f"line {each.line}: {each.rule.kind}: {each.wrong}", err=True)
 
 
 def _content(file: Path) -> bytes:
