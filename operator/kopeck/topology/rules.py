@@ -150,6 +150,12 @@ PCI_CLASS = Rule(
 )
 BELOW_DEVICE = Rule("below-device", "ignored", "no `pci` below a GPU or a NIC", _ADD_PCI)
 GPU_IN_BRIDGE = Rule("gpu-in-bridge", "fatal", "a `pci` with a `gpu` has a class of 0x03", _ADD_PCI)
+PCILINK_PLACE = Rule(
+    "pcilink-place",
+    "fatal",
+    "a `pci` with a `pcilink` is a bridge",
+    "graph/topo.cc ncclTopoAddPciLinks",
+)
 LINK_SPEED = Rule(
     "link-speed",
     "ignored",

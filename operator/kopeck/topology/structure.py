@@ -102,6 +102,10 @@ def _check_below_pci(pci: Element) -> Iterator[Finding]:
         for child in pci.named("pci"):
             wrong = "pci below a GPU or NIC is not read"
             yield Finding(child.line, rules.BELOW_DEVICE, wrong, "move it beside its parent")
+    if kind != "bridge":
+        for child in pci.named("pcilink"):
+            wrong = "pcilink in what is no bridge"
+            yield Finding(child.line, rules.PCILINK_PLACE, wrong, "remove it")
     if pci.get("class") is not None and kind != "gpu":
         for child in pci.named("gpu"):
             wrong = f'gpu in a pci of class "{pci.get("class")}" is read as a PCI device'

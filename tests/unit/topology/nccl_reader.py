@@ -4,6 +4,7 @@ Written for tests alone and kept as close to the C code as Python allows, so tha
 `check` keeps have something to be wrong against. Children are bounded as in the strictest version.
 """
 
+import re
 from dataclasses import dataclass, field
 
 _MAX_STRING = 255
@@ -31,6 +32,13 @@ class Node:
     kind: str = "none"
     attributes: list[tuple[str, str]] = field(default_factory=list)
     children: list["Node"] = field(default_factory=list)
+
+
+def _begins_with_1(attributes: dict[str, str]) -> bool:
+    """As strtol takes the version."""
+    return bool(
+        re.match(r"[ \t-\r]*\+?0*(x0*)?1(?!\d)", attributes.get("version", ""), re.IGNORECASE)
+    )
 
 
 class NcclReader:
@@ -144,7 +152,7 @@ class NcclReader:
             raise Abort("too many children")
         siblings.append(node)
         self._nodes += 1
-        if node.name == "system" and dict(reversed(node.attributes)).get("version") != "1":
+        if node.name == "system" and not _begins_with_1(dict(reversed(node.attributes))):
             raise Abort("version")
         self._load_below(node, _HANDLERS.get(node.name, ()))
 

@@ -100,6 +100,7 @@ _FILES: list[tuple[Rule, str, str, int]] = [
     (rules.PCI_CLASS, "0x030200", "gpu", 4),
     (rules.BELOW_DEVICE, "0x060400", "0x020000", 4),
     (rules.GPU_IN_BRIDGE, _GPU, _EMPTY_BRIDGE.replace("/>", "><gpu/></pci>"), 4),
+    (rules.PCILINK_PLACE, _GPU, _GPU.replace("/>", '><pcilink target="ffff:ff:01.0"/></pci>'), 4),
     (rules.LINK_SPEED, "32.0 GT/s PCIe", "32.0 GT/s", 3),
     (rules.LINK_SPEED, "32.0 GT/s PCIe", "64 GT/s", 3),
     (rules.LINK_SPEED, "32.0 GT/s PCIe", "", 3),
