@@ -13,13 +13,11 @@ from kopeck.topology.structure import known_elements
 MAX_ATTRIBUTES = 16
 
 _IDENTITY = ("arch", "vendor", "familyid", "modelid")
+_PCI_IDS = ("vendor", "device", "subsystem_vendor", "subsystem_device")
 _READ = {
     "system": ("version", "name"),
     "cpu": ("numaid", "affinity", *_IDENTITY, "host_hash"),
-    "pci": (
-        *("busid", "class", "link_speed", "link_width"),
-        *("vendor", "device", "subsystem_vendor", "subsystem_device"),
-    ),
+    "pci": ("busid", "class", "link_speed", "link_width", *_PCI_IDS),
     "gpu": ("dev", "sm", "rank", "gdr", "mlopart", "keep"),
     "nvlink": ("target", "count", "tclass"),
     "c2c": ("bw", "count"),
@@ -44,7 +42,8 @@ _VENDORS = ("GenuineIntel", "AuthenticAMD", "CentaurHauls", "  Shanghai  ")
 _NUMBER = re.compile(r"0|[1-9][0-9]{0,8}")
 _NUMA_ID = re.compile(r"-1|0|[1-9][0-9]{0,8}")
 _MASK = re.compile(r"[0-9a-fA-F]{1,8}(,[0-9a-fA-F]{1,8}){0,31}")
-_BUS_ID = re.compile(r"([1-9a-f][0-9a-f]*)?[0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-9a-f]")
+_PCI_ID = re.compile(r"0x[0-9a-fA-F]{1,4}")
+_BUS_ID = re.compile(r"([1-9a-f][0-9a-f]{0,3})?[0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-9a-f]")
 
 
 def check_attributes(top: list[Element]) -> Iterator[Finding]:
@@ -152,6 +151,11 @@ def _check_pci(pci: Element) -> Iterator[Finding]:
         wrong = f'busid "{bus_id}" is not how NCCL writes one'
         instead = "write it as 0001:00:00.0, in lower case"
         yield Finding(pci.line, rules.BUS_ID, wrong, instead)
+    for name in _PCI_IDS:
+        value = pci.get(name)
+        if value is not None and not _PCI_ID.fullmatch(value):
+            wrong = f'{name} "{value}" is no PCI id'
+            yield Finding(pci.line, rules.PCI_IDS, wrong, "write it as 0x10de, or leave it out")
     yield from _check_class(pci)
     yield from _check_link(pci)
 

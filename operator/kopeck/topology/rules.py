@@ -141,6 +141,12 @@ BUS_ID = Rule(
 SECOND_BUS_ID = Rule(
     "second-bus-id", "ignored", "each busid once: NCCL finds the first", "graph/xml.h xmlFindTagKv"
 )
+PCI_IDS = Rule(
+    "pci-ids",
+    "ignored",
+    "vendor, device, subsystem_vendor and subsystem_device are written as 0x10de",
+    "graph/topo.cc ncclTopoGetIntDevice",
+)
 CLASS = Rule("class", "fatal", "a bridge has `class`: no machine can tell it", _ADD_PCI)
 PCI_CLASS = Rule(
     "pci-class",
