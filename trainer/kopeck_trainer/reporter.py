@@ -3,7 +3,7 @@
 import json
 import math
 import os
-import resource
+import re
 import threading
 import time
 from collections.abc import Mapping
@@ -169,9 +169,17 @@ def _file(environ: Mapping[str, str], local_rank: int) -> Path | None:
     return report_file(Path(directory), local_rank) if directory else None
 
 
-def _peak_resident_bytes() -> int:
-    """The most that this process had in the host's memory."""
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024  # Linux counts in KiB
+def _peak_resident_bytes() -> int | None:
+    """The most that this process had in the host's memory; None where Linux does not tell.
+
+    Not by getrusage: its maximum counts what the process had that started this one, too.
+    """
+    try:
+        status = Path("/proc/self/status").read_text()
+    except OSError:
+        return None
+    found = re.search(r"^VmHWM:\s+(\d+) kB$", status, re.MULTILINE)
+    return int(found[1]) * 1024 if found else None
 
 
 def _is_finite(number: float | None) -> bool:

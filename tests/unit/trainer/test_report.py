@@ -65,7 +65,9 @@ ones = bytearray(b"1" * 200_000_000)
 del ones
 report.step(samples=1)
 """
+    larger = bytearray(b"1" * 1_000_000_000)  # the parent's own memory does not count
     run(program, KOPECK_RUN_DIR=str(tmp_path))
+    del larger
     assert 200_000_000 < last_report(tmp_path, local_rank=0)["peak_resident_bytes"] < 10**9
 
 
