@@ -2,7 +2,6 @@
 
 import json
 import os
-import socket
 import statistics
 import subprocess
 import sys
@@ -11,6 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from time import monotonic
 from typing import Any
+
+from kopeck.local.port import free_port
 
 SEQUENCE = 4096
 WARM_STEPS = 15
@@ -62,7 +63,7 @@ def _measured(
 ) -> list[dict[str, Any]]:
     """By rank."""
     (folder / "config.json").write_text(json.dumps(config))
-    port = _free_port()
+    port = free_port()
     ranks = [_start(folder, rank, gpus, workers, port) for rank in range(gpus)]
     deadline = monotonic() + END_SECONDS
     try:
@@ -95,9 +96,3 @@ def _start(folder: Path, rank: int, ranks: int, workers: int, port: int) -> subp
             stdout=output,
             stderr=subprocess.STDOUT,
         )
-
-
-def _free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        port: int = server.getsockname()[1]
-    return port
