@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from kopeck.api.status import CostStatus, Effective, Restarts, TrainingJobStatus, TrainingStatus
 from kopeck.control.status_patch import status_patch
+from tests.merge_patch import merge_patched
 
 words = st.text("abc", min_size=1, max_size=3)
 scalars = st.integers(0, 9) | words | st.booleans()
@@ -29,19 +30,6 @@ statuses = st.builds(
 
 def written(status: TrainingJobStatus) -> dict[str, Any]:
     return status.model_dump(by_alias=True, exclude_none=True)
-
-
-def merge_patched(target: Any, patch: Any) -> Any:
-    """What an API server makes of a patch, by RFC 7396."""
-    if not isinstance(patch, dict):
-        return patch
-    result = dict(target) if isinstance(target, dict) else {}
-    for key, value in patch.items():
-        if value is None:
-            result.pop(key, None)
-        else:
-            result[key] = merge_patched(result.get(key), value)
-    return result
 
 
 def test_what_did_not_change_is_not_sent() -> None:

@@ -3,13 +3,13 @@
 import json
 import os
 import signal
-import socket
 import subprocess
 import sys
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from kopeck.local.port import free_port
 from tests.waiting import eventually
 
 BUILDERS = Path(__file__).parent / "builders"
@@ -78,7 +78,7 @@ class LocalJob:
         }
 
     def start(self, config: dict[str, Any], *, workers: int = 1, attempt: int = 0) -> list[Worker]:
-        port = _free_port()
+        port = free_port()
         self.workers = [
             self._start_worker(config, index, workers, attempt, port) for index in range(workers)
         ]
@@ -140,9 +140,3 @@ class LocalJob:
                 stderr=subprocess.STDOUT,
             )
         return Worker(process, own / "output", own / "termination.json")
-
-
-def _free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        port: int = server.getsockname()[1]
-    return port

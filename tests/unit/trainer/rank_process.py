@@ -2,13 +2,13 @@
 
 import json
 import os
-import socket
 import sys
 from dataclasses import dataclass
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any
 
+from kopeck.local.port import free_port
 from kopeck_trainer.run_directory import error_file, read_json, report_file
 from tests.unit.trainer.local_workers import BUILDERS
 from tests.unit.trainer.on_ranks import CONTEXT
@@ -89,7 +89,7 @@ def start_rank(
         "WORLD_SIZE": "1",
         "LOCAL_WORLD_SIZE": "1",
         "MASTER_ADDR": "127.0.0.1",
-        "MASTER_PORT": str(_free_port()),
+        "MASTER_PORT": str(free_port()),
         **(environ or {}),
     }
     (own / "output").touch()
@@ -113,9 +113,3 @@ def _run(variables: dict[str, str], output: Path) -> None:
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(code)
-
-
-def _free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        port: int = server.getsockname()[1]
-    return port

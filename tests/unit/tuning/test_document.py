@@ -1,11 +1,11 @@
 """A tuning as JSON and as a patch."""
 
 import json
-from typing import Any
 
 from kopeck.api.trainingjob import parse_spec
 from kopeck.tuning.document import as_document, patch_of
 from tests.builders import a_job
+from tests.merge_patch import merge_patched
 from tests.unit.tuning.builders import a_point, measured, out_of_memory
 
 
@@ -77,20 +77,7 @@ def test_the_patched_job_is_what_was_measured_and_keeps_the_rest() -> None:
     for own in ({}, {"activations": {"mode": "budget", "memoryBudget": 0.25}}):
         job = a_job(training=own)
         for point in (a_point(8, 1, "full"), a_point(8, 1, "budget", 0.5)):
-            training = parse_spec(patched(job, patch_of(point))["spec"]).training
+            training = parse_spec(merge_patched(job, patch_of(point))["spec"]).training
             assert training is not None
             assert (training.micro_batch_size, training.steps) == (8, 20)
             assert training.activations == point.activations
-
-
-def patched(target: Any, patch: Any) -> Any:
-    """A JSON merge patch, as RFC 7396 has it."""
-    if not isinstance(patch, dict):
-        return patch
-    result = dict(target) if isinstance(target, dict) else {}
-    for key, value in patch.items():
-        if value is None:
-            result.pop(key, None)
-        else:
-            result[key] = patched(result.get(key), value)
-    return result
