@@ -11,6 +11,7 @@ from rich.text import Text
 from rich.tree import Tree
 
 from kopeck.api.errors import ConfigError
+from kopeck.cli.topology_needs import needs
 from kopeck.local.sysfs import read_machine
 from kopeck.topology.check import check as findings_of
 from kopeck.topology.check import violations
@@ -22,8 +23,9 @@ from kopeck.topology.machine import Device, Machine, Part, Switch
 from kopeck.topology.writer import to_xml
 
 topology = typer.Typer(
-    no_args_is_help=True, help="The files that tell NCCL how GPUs and NICs are connected."
+    no_args_is_help=True, help="What tells NCCL how GPUs and NICs are connected."
 )
+topology.command()(needs)
 
 
 class Format(StrEnum):

@@ -4,10 +4,10 @@ One function for each platform, each sentence with its reason. Sources are in
 docs/nccl-environment.md. The user's own values, resources and mounts win.
 """
 
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from kopeck.topology.library import find_instance_type
 from kopeck.topology.needs import ConfigMapMount, Missing, Need, Note, PodNeeds, Setting
 from kopeck.topology.node import NodeFacts
 from kopeck.topology.platform import Cloud, NodePlatform, Platform, platform_of
@@ -30,10 +30,6 @@ CONF_FILE = "/etc/nccl.conf"
 _INTERFACES = "networking.gke.io/interfaces"
 _TCPXO_DAEMON = "tcpxo-daemon"
 _APERTURE_DEVICES = "/dev/aperture_devices"
-# Their host keeps the file in /etc/nccl.conf: azhpc-images, components/customizations.
-_AZURE_TYPES_WITH_FILE = re.compile(
-    r"standard_nd\d+a[a-z]*_(a100_)?v4|standard_nd\d+[a-z]*_(h100|h200)_v5", re.IGNORECASE
-)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,7 +80,8 @@ def _topology(case: _Case) -> Iterator[Need]:
 
 def _azure_topology(case: _Case) -> Iterator[Need]:
     instance_type = case.node.instance_type
-    if not _AZURE_TYPES_WITH_FILE.fullmatch(instance_type):
+    known = find_instance_type(instance_type)
+    if known is None or known.verdict != "needed":
         yield Note(f"{TOPO_FILE} is not set: the hosts of {instance_type} have no topology file")
     elif case.pod.sets(TOPO_FILE):
         yield Note(f"{TOPO_FILE} is the user's own")

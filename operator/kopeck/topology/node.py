@@ -7,7 +7,7 @@ from typing import Any
 from kopeck.api.quantities import parse_quantity
 
 _INSTANCE_TYPE_LABELS = ("node.kubernetes.io/instance-type", "beta.kubernetes.io/instance-type")
-_GPU_RESOURCE = "nvidia.com/gpu"
+GPU_RESOURCE = "nvidia.com/gpu"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,7 +27,7 @@ class NodeFacts:
 
     @property
     def gpus(self) -> int:
-        return self.count(_GPU_RESOURCE)
+        return self.count(GPU_RESOURCE)
 
     def count(self, resource: str) -> int:
         """How many of a resource pods may have; 0 also where the node does not know it."""

@@ -6,8 +6,7 @@ from typing import Any
 
 from kopeck.api.names import TRAINER_CONTAINER
 from kopeck.api.quantities import parse_quantity
-
-_GPU_RESOURCE = "nvidia.com/gpu"
+from kopeck.topology.node import GPU_RESOURCE
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,7 +42,7 @@ def pod_view(manifest: Mapping[str, Any]) -> PodView:
     resources = trainer.get("resources") or {}
     amounts = {**(resources.get("requests") or {}), **(resources.get("limits") or {})}
     return PodView(
-        gpus=int(parse_quantity(amounts.get(_GPU_RESOURCE, 0))),
+        gpus=int(parse_quantity(amounts.get(GPU_RESOURCE, 0))),
         environment={each["name"]: each.get("value", "") for each in trainer.get("env") or []},
         resources=frozenset(amounts),
         mount_paths=frozenset(each["mountPath"] for each in trainer.get("volumeMounts") or []),
