@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 export UV_LINK_MODE ?= hardlink
 
-.PHONY: help demo test down verify lint types generate unit integration e2e bench-control-plane clean
+.PHONY: help demo test down verify lint types generate unit trainer integration e2e bench-control-plane clean
 
 help:  ## Show this list
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-22s %s\n", $$1, $$2}'
@@ -30,8 +30,11 @@ lint: $(VENV)/ready  ## Check style, formatting and the layers of the house
 types: $(VENV)/ready  ## Check types
 	@$(BIN)/mypy
 
-unit: $(VENV)/ready  ## Test the pure parts: seconds
-	@$(BIN)/python -m pytest tests/unit
+unit: $(VENV)/ready  ## Test what needs neither a cluster nor a training: a minute
+	@$(BIN)/python -m pytest tests/unit --ignore=tests/unit/trainer
+
+trainer: $(VENV)/ready  ## Test the trainer: a quarter of an hour
+	@$(BIN)/python -m pytest tests/unit/trainer
 
 integration: $(VENV)/ready  ## Test the operator on a real API server
 	@$(BIN)/python -m pytest tests/integration
