@@ -9,16 +9,17 @@ from pathlib import Path
 from typing import Any
 
 KINDS = (
+    ("compiled", "^triton_"),
     ("communication", "nccl"),
     ("products", "gemm|nvjet|cutlass|cublas"),
     ("attention", "sdpa|flash|fmha|cudnn"),
     ("optimizer", r"^_update|FusedAdam"),
     ("loss", r"^_forward|^_scale"),
     ("gradient norm", "[Nn]orm.*[Ff]unctor|lpnorm|LpNorm"),
-    ("copies of FSDP", "chunk_cat|split_with_sizes|[Cc]opy"),
-    ("compiled", "triton_"),
+    ("copies", "chunk_cat|split_with_sizes|[Cc]opy|Memcpy"),
 )
-"""By the first expression that is found in a kernel's name."""
+"""By the first expression that is found in a kernel's name. Inductor's names list all that a kernel
+does, copies and products too, so they come first."""
 LONGEST = 25
 
 
