@@ -1,7 +1,8 @@
 """`python -m tests.gpu.float8_speed PEER`: 8-bit products on a wide model, beside torchtitan's.
 
-Both scale each tensor by its largest number and leave the head in bf16. Ours runs in bf16 too, to
-show what the 8 bits save, and that the losses stay.
+Both scale each tensor by its largest number and leave the head in bf16. The peer runs in each of
+its ways, ours, and the peer's faster way again. Ours runs in bf16 too, to show what the 8 bits
+save, and that the losses stay.
 """
 
 import json
@@ -10,8 +11,9 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from tests.gpu import ours, torchtitan
+from tests.gpu import ours
 from tests.gpu.kept import bar, keep, say
+from tests.gpu.torchtitan import Peer
 
 MICRO_BATCH = 4
 SIZES = {"dim": 4096, "layers": 8, "heads": 32, "groups": 8, "hidden": 14336}
@@ -33,24 +35,28 @@ SAME_LOSS = 0.01
 
 
 def main() -> int:
-    peer = torchtitan.train(
-        Path(sys.argv[1]),
-        1,
-        MICRO_BATCH,
-        PEER_SIZES=json.dumps(PEER_SIZES),
-        PEER_OPTIONS=PEER_OPTIONS,
+    peer = Peer(
+        folder=Path(sys.argv[1]),
+        gpus=1,
+        micro_batch=MICRO_BATCH,
+        variables={"PEER_SIZES": json.dumps(PEER_SIZES), "PEER_OPTIONS": PEER_OPTIONS},
     )
-    say(f"peer: {peer.tokens_per_second:,.0f} tokens/s, {peer.peak_reserved_gib:.1f} GiB")
-    fp8, bf16 = _own("fp8"), _own("bf16")
+    peers, fp8 = peer.around(lambda: _own("fp8"))
+    bf16 = _own("bf16")
     differences = [
         abs(one - other) / other for one, other in zip(fp8["losses"], bf16["losses"], strict=True)
     ]
+    peer_speed = max(run.tokens_per_second for run in peers)
     bars = {
-        "speedup": bar(fp8["tokens_per_second"] / peer.tokens_per_second, ">=", 1.0),
+        "speedup": bar(fp8["tokens_per_second"] / peer_speed, ">=", 1.0),
         "faster than bf16": bar(fp8["tokens_per_second"] / bf16["tokens_per_second"], ">=", 1.0),
         "largest difference of losses": bar(max(differences), "<=", SAME_LOSS),
     }
-    content = {"ours": {"fp8": fp8, "bf16": bf16}, "peer": asdict(peer), "bars": bars}
+    content = {
+        "ours": {"fp8": fp8, "bf16": bf16},
+        "peer": [asdict(run) for run in peers],
+        "bars": bars,
+    }
     return keep("float8_speed", 1, content)
 
 

@@ -1,7 +1,7 @@
 """`python -m tests.gpu.step_speed GPUS MICRO_BATCH PEER`: tokens per second, beside torchtitan's.
 
-The peer runs, ours, and the peer again; PEER is the folder with torchtitan. On one GPU the peer
-does not shard, which is the faster of its two ways. All figures are per GPU.
+The peer runs in each of its ways, ours, and the peer's faster way again; PEER is the folder with
+torchtitan. All figures are per GPU.
 """
 
 import sys
@@ -9,8 +9,9 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from tests.gpu import ours, torchtitan
+from tests.gpu import ours
 from tests.gpu.kept import bar, keep, say
+from tests.gpu.torchtitan import Peer
 
 SPEEDUP_BAR = {1: 1.03, 2: 1.05}
 """By GPUs."""
@@ -19,9 +20,8 @@ OVERLAP_BAR = 0.89
 
 def main() -> int:
     gpus, micro_batch, folder = int(sys.argv[1]), int(sys.argv[2]), Path(sys.argv[3])
-    peers = [_peer(folder, gpus, micro_batch)]
-    own = _own(gpus, micro_batch)
-    peers.append(_peer(folder, gpus, micro_batch))
+    peer = Peer(folder=folder, gpus=gpus, micro_batch=micro_batch, variables={})
+    peers, own = peer.around(lambda: _own(gpus, micro_batch))
     peer_speed = max(run.tokens_per_second for run in peers)
     peer_memory = min(run.peak_reserved_gib for run in peers)
     bars = {
@@ -45,12 +45,6 @@ def _own(gpus: int, micro_batch: int) -> dict[str, Any]:
     }
     say(f"ours: {own['tokens_per_second']:,.0f} tokens/s, {run.peak_reserved_gib:.1f} GiB")
     return own
-
-
-def _peer(folder: Path, gpus: int, micro_batch: int) -> torchtitan.PeerRun:
-    run = torchtitan.train(folder, gpus, micro_batch)
-    say(f"peer: {run.tokens_per_second:,.0f} tokens/s, {run.peak_reserved_gib:.1f} GiB")
-    return run
 
 
 if __name__ == "__main__":
