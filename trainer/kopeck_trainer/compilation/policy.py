@@ -29,7 +29,7 @@ COMPILE_RATIO: Final[dict[CompileMode, float]] = {
     "max-autotune-no-cudagraphs": 25.0,
 }
 """Compile seconds to expect of a mode, in multiples of those of `default`. On an H200, blocks of a
-Llama and of a small one: 0.3 and 0.4 to record graphs, 12 and 23 to tune."""
+Llama and of a small one: 0.3 to 0.4 to record graphs, 11 to 23 to tune."""
 
 
 @dataclass(frozen=True, kw_only=True)
