@@ -6,9 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from kopeck_trainer.nccl.vendor_profile import SCRIPTS
+from kopeck_trainer import exit_codes
+from kopeck_trainer.errors import ConfigurationError
+from kopeck_trainer.nccl.vendor_profile import SCRIPTS, with_profile
 from kopeck_trainer.ranks import WATCHED_SIGNALS
 from tests.unit.trainer.nccl.machine import a_file, environment_on, with_gpus
+from tests.waiting import eventually
 
 PATH = os.environ["PATH"]
 
@@ -85,3 +88,41 @@ def test_the_signals_that_the_launcher_blocks_do_not_hold_the_script(tmp_path: P
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
     assert found["NAMES"] == "a\nb"
+
+
+@pytest.mark.parametrize(
+    ("script", "last"),
+    [
+        ("echo waiting for the daemon >&2; sleep 1000", "waiting for the daemon"),
+        ("while :; do :; done", "no word"),
+        ("trap '' TERM INT HUP; sleep 1000", "no word"),
+        ("sleep 1000 & export NCCL_NET=gIB", "no word"),
+    ],
+)
+def test_a_script_that_does_not_end_stops_the_job_with_one_sentence(
+    tmp_path: Path, script: str, last: str
+) -> None:
+    file = a_file(tmp_path / "hangs.sh", f"echo $BASHPID > {tmp_path}/pid\n{script}\n")
+    with pytest.raises(ConfigurationError) as stopped:
+        with_profile(file, {"PATH": PATH}, seconds=0.5)
+    assert str(stopped.value) == (
+        f"{file}: it has not ended after 0.5 s, its last words: {last}; "
+        "see what it waits for, or take its mount out of spec.workers.template"
+    )
+    assert stopped.value.exit_code == exit_codes.CONFIGURATION
+    group = int((tmp_path / "pid").read_text())
+    eventually(lambda: nothing_runs_in(group))
+
+
+def nothing_runs_in(group: int) -> None:
+    """Zombies do not count: whose parent is gone, PID 1 reaps."""
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            state, _, of_group = stat.read_text().rpartition(")")[2].split()[:3]
+        except OSError:  # it ended meanwhile
+            continue
+        assert int(of_group) != group or state == "Z"
+
+
+def test_a_script_that_asks_for_input_gets_none(tmp_path: Path) -> None:
+    assert on(tmp_path, "read answer; export NCCL_NET=gIB")[0]["NCCL_NET"] == "gIB"
