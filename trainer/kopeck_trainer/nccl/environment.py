@@ -10,7 +10,7 @@ from kopeck_trainer.nccl.gpus import gpu_bus_ids
 from kopeck_trainer.nccl.interfaces import Address, interface_to_name
 from kopeck_trainer.nccl.locked_memory import raise_limit, why_too_little
 from kopeck_trainer.nccl.machine import Machine
-from kopeck_trainer.nccl.topology_file import TOPO_FILE, why_unusable
+from kopeck_trainer.nccl.topology_file import TOPO_FILE, numa_nodes_of_file, why_unusable
 from kopeck_trainer.nccl.vendor_profile import ProfileError, profile_script, with_profile
 
 Say = Callable[[str], None]
@@ -28,18 +28,22 @@ def nccl_environment(
 ) -> dict[str, str]:
     """`environ` as the ranks should have it. Each change is said in one sentence.
 
-    What the user or one of NCCL's files sets stays.
+    What the user or one of NCCL's files sets stays. Raises ConfigurationError where no rank could
+    start: NCCL would stop at its topology file, or the vendor's script does not end.
     """
     root = machine.root
     gpus = gpu_bus_ids(root)
     wanted = dict(environ)
-    if gpus:
-        wanted = _without_wrong_topology(wanted, gpus, root, say)
     if gpus and workers > 1:
         wanted = _with_vendor_profile(wanted, root, say)
         _check_locked_memory(root, say)
+    if gpus:
+        wanted = _without_wrong_topology(wanted, gpus, root, say)
     if IGNORE_AFFINITY not in environ:
-        wanted |= _bound_to_cpus(wanted, gpu_without_cpu(gpus, machine.cpus, root), root, say)
+        by_file = numa_nodes_of_file(wanted, root)
+        wanted |= _bound_to_cpus(
+            wanted, gpu_without_cpu(gpus, machine.cpus, by_file, root), root, say
+        )
     if workers == 1 or _chooses_itself(root):
         return wanted
     # What a file tells NCCL comes too late for gloo.
@@ -62,12 +66,18 @@ _REASONS = {
 def _without_wrong_topology(
     environ: dict[str, str], gpus: list[str], root: Path, say: Say
 ) -> dict[str, str]:
+    """What a file of NCCL names comes into force where the environment names nothing."""
     file = environ.get(TOPO_FILE)
-    why = why_unusable(file, gpus, root) if file else None
-    if why is None:
+    if file and (why := why_unusable(file, gpus, root)):
+        say(f"{TOPO_FILE}={file} is unset: {why}")
+        environ = {name: value for name, value in environ.items() if name != TOPO_FILE}
+    if TOPO_FILE in environ:
         return environ
-    say(f"{TOPO_FILE}={file} is unset: {why}")
-    return {name: value for name, value in environ.items() if name != TOPO_FILE}
+    file = variables_of_files(environ, root).get(TOPO_FILE)
+    if file and (why := why_unusable(file, gpus, root)):
+        say(f"{TOPO_FILE}={file} of NCCL's configuration file is set to nothing: {why}")
+        return environ | {TOPO_FILE: ""}
+    return environ
 
 
 def _with_vendor_profile(environ: dict[str, str], root: Path, say: Say) -> dict[str, str]:

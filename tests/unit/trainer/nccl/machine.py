@@ -31,8 +31,20 @@ def with_gpus(root: Path, *bus_ids: str) -> Path:
 
 def with_gpu_of_another_pod(root: Path, bus_id: str, minor: int) -> Path:
     """The driver shows it to all containers; its device file is in that pod alone."""
-    said = f"Model: \t\t NVIDIA H200\nBus Location: \t {bus_id}\nDevice Minor: \t {minor}\n"
-    a_file(root / "proc/driver/nvidia/gpus" / bus_id / "information", said)
+    said = f"Model: \t\t NVIDIA H200\nGPU UUID: \t GPU-{minor}f0e\nBus Location: \t {bus_id}\n"
+    folder = root / "proc/driver/nvidia/gpus" / bus_id
+    a_file(folder / "information", f"{said}Device Minor: \t {minor}\n")
+    return root
+
+
+def with_numa_node(root: Path, number: int, cpus: str) -> Path:
+    a_file(root / f"sys/devices/system/node/node{number}/cpulist", f"{cpus}\n")
+    return root
+
+
+def on_numa_node(root: Path, gpu: str, number: int) -> Path:
+    """-1 is what most virtual machines say."""
+    a_file(root / "sys/bus/pci/devices" / gpu / "numa_node", f"{number}\n")
     return root
 
 

@@ -6,15 +6,24 @@ from pathlib import Path
 import pytest
 
 from kopeck_trainer.nccl.vendor_profile import SCRIPTS
-from tests.unit.trainer.nccl.machine import AZURE_GPUS, a_file, environment_on, with_gpus
+from tests.unit.trainer.nccl.machine import (
+    AZURE_GPUS,
+    a_file,
+    a_topology,
+    environment_on,
+    on_numa_node,
+    with_gpus,
+    with_numa_node,
+)
 
 VARIABLE = "NCCL_IGNORE_CPU_AFFINITY"
 
 
 def with_cpus(root: Path, *lists: str) -> Path:
-    """A machine whose GPUs have these CPUs beside them; the pod has 0-3."""
-    for gpu, cpus in zip(AZURE_GPUS, lists, strict=True):
-        a_file(root / "sys/bus/pci/devices" / gpu / "local_cpulist", f"{cpus}\n")
+    """A machine whose GPUs are each on a NUMA node with these CPUs; the pod has 0-3."""
+    for node, (gpu, cpus) in enumerate(zip(AZURE_GPUS, lists, strict=True)):
+        with_numa_node(root, node, cpus)
+        on_numa_node(root, gpu, node)
     return with_gpus(root)
 
 
@@ -60,3 +69,13 @@ def test_the_users_file_comes_before_that_of_the_image(tmp_path: Path) -> None:
     own = a_file(tmp_path / "own.conf", f"{VARIABLE}=0\n{VARIABLE}=1\n")
     environ = {"NCCL_CONF_FILE": str(own)}
     assert environment_on(machine, **environ) == (environ, [])
+
+
+def test_where_sysfs_does_not_know_the_node_the_topology_file_tells(tmp_path: Path) -> None:
+    machine = with_cpus(tmp_path, "8", "9")
+    for gpu in AZURE_GPUS:
+        on_numa_node(machine, gpu, -1)
+    a_file(machine / "etc/nccl.conf", f"{VARIABLE}=1\n")
+    assert environment_on(machine) == ({}, [])
+    file = {"NCCL_TOPO_FILE": str(a_topology(tmp_path / "t.xml", *AZURE_GPUS))}
+    assert environment_on(machine, **file)[0] == file | {VARIABLE: "0"}
