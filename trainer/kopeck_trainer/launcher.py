@@ -17,6 +17,7 @@ from kopeck_trainer.cpus import usable_cpus
 from kopeck_trainer.environment import PodEnvironment, pod_environment, variables_of_rank
 from kopeck_trainer.errors import ConfigurationError, TrainerError
 from kopeck_trainer.exit_codes import ExitClass, exit_class
+from kopeck_trainer.nccl.binding import cpus_of_ranks
 from kopeck_trainer.nccl.environment import nccl_environment
 from kopeck_trainer.nccl.machine import this_machine
 from kopeck_trainer.ranks import (
@@ -81,16 +82,23 @@ def _launch(pod: PodEnvironment) -> Ending:
     try:
         config = read_config(pod.config_path)
         _refuse_impossible_schedule(config, pod.world_size)
+        machine = this_machine()
         environ = nccl_environment(
             environment_of_ranks(os.environ, pod.processes),
             workers=pod.workers,
-            machine=this_machine(),
+            machine=machine,
             say=_say,
         )
+        cpus = cpus_of_ranks(environ, ranks=pod.processes, machine=machine, say=_say)
         archive = _compile_cache(config, environ)
         if archive:
             archive.unpack()
-        ranks = _start(pod, config, environ, _master_address(pod, config), run_directory)
+        master_address = _master_address(pod, config)
+        variables = [
+            variables_of_rank(pod, local_rank, master_address, run_directory)
+            for local_rank in range(pod.processes)
+        ]
+        ranks = _start(_program(config), environ, variables, cpus, pod.first_rank)
         with archiving(archive if pod.worker == 0 else None, run_directory, pod.processes):
             ends = supervise(
                 ranks,
@@ -145,19 +153,17 @@ def _compile_cache(config: TrainConfig, environ: Mapping[str, str]) -> CacheArch
 
 
 def _start(
-    pod: PodEnvironment,
-    config: TrainConfig,
+    program: list[str],
     environ: Mapping[str, str],
-    master_address: str,
-    run_directory: Path,
+    variables: list[dict[str, str]],
+    cpus: list[frozenset[int] | None],
+    first_rank: int,
 ) -> Ranks:
-    variables = [
-        variables_of_rank(pod, local_rank, master_address, run_directory)
-        for local_rank in range(pod.processes)
-    ]
-    program = _program(config)
+    """`variables` and `cpus` are by local rank."""
     try:
-        return start_ranks(program, environ, variables, first_rank=pod.first_rank)
+        return start_ranks(
+            program, environ, variables, cpus_by_local_rank=cpus, first_rank=first_rank
+        )
     except OSError as error:
         raise ConfigurationError(
             "spec.command",

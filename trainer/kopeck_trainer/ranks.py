@@ -2,8 +2,8 @@
 
 import os
 import signal
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from time import monotonic
 
@@ -59,21 +59,41 @@ def start_ranks(
     environ: Mapping[str, str],
     variables_by_local_rank: Sequence[Mapping[str, str]],
     *,
+    cpus_by_local_rank: Sequence[frozenset[int] | None],
     first_rank: int,
 ) -> Ranks:
-    """Raises OSError where the program cannot be started."""
+    """Each on its CPUs; None leaves it those of this process.
+
+    Raises OSError where the program cannot be started.
+    """
     ranks = Ranks(local_rank_by_pid={}, first_rank=first_rank)
-    for local_rank, variables in enumerate(variables_by_local_rank):
-        pid = os.posix_spawnp(
-            program[0],
-            program,
-            {**environ, **variables},
-            setpgroup=0,
-            setsigmask=[],
-            setsigdef=[signal.SIGPIPE],  # Python ignores it, and the ranks would inherit that
-        )
+    placed = zip(variables_by_local_rank, cpus_by_local_rank, strict=True)
+    for local_rank, (variables, cpus) in enumerate(placed):
+        with _on(cpus):
+            pid = os.posix_spawnp(
+                program[0],
+                program,
+                {**environ, **variables},
+                setpgroup=0,
+                setsigmask=[],
+                setsigdef=[signal.SIGPIPE],  # Python ignores it, and the ranks would inherit that
+            )
         ranks.local_rank_by_pid[pid] = local_rank
     return ranks
+
+
+@contextmanager
+def _on(cpus: frozenset[int] | None) -> Iterator[None]:
+    """What is started inside inherits the CPUs of this thread; posix_spawn knows no other way."""
+    if cpus is None:
+        yield
+        return
+    own = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, cpus)
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, own)
 
 
 def supervise(ranks: Ranks, grace_seconds: float, on_stop: Callable[[], None]) -> list[RankEnd]:
