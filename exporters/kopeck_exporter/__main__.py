@@ -13,8 +13,11 @@ from kopeck_exporter.configuration import (
     ConfigurationError,
     read_configuration,
 )
+from kopeck_exporter.dcgm import Dcgm
+from kopeck_exporter.devices import Devices
 from kopeck_exporter.errors import ErrorCounts
-from kopeck_exporter.listener import ReportListener
+from kopeck_exporter.inbox import inbox
+from kopeck_exporter.listener import Receive, ReportListener
 from kopeck_exporter.pages import exporter_pages
 from kopeck_exporter.server import PageServer, Render
 from kopeck_exporter.worker import Worker
@@ -41,20 +44,32 @@ def main() -> int:
 def _start(configuration: Configuration) -> PageServer:
     """Listens to ranks and serves pages in threads that end with the process."""
     errors = ErrorCounts()
-    worker = Worker(configuration.processes)
-    collector = WorkerCollector(configuration, worker, errors)
+    dcgm = Dcgm(configuration.dcgm_endpoint, errors) if configuration.dcgm_endpoint else None
+    worker, devices = Worker(configuration.processes), Devices(dcgm)
+    collector = WorkerCollector(configuration, worker, devices, errors)
     pages = exporter_pages(configuration.worker, worker, collector)
-    listener = _listener(configuration.socket, worker, errors)
+    listener = _listener(configuration.socket, inbox(worker, devices), errors)
     server = _server(configuration.port, pages)
-    for serve in (listener.serve_until_stopped, server.serve_until_shutdown):
+    threads = [listener.serve_until_stopped, server.serve_until_shutdown]
+    if dcgm:
+        threads.append(dcgm.ask_for_ever)
+    for serve in threads:
         Thread(target=serve, daemon=True).start()
+    if configuration.samples_gpus:
+        _start_sampler()
     sys.stderr.write(f"listening on port {server.port} and at {configuration.socket}\n")
     return server
 
 
-def _listener(path: Path, worker: Worker, errors: ErrorCounts) -> ReportListener:
+def _start_sampler() -> None:
+    """A process of its own, which may hang in a call to the driver: nobody waits for it."""
+    command = [sys.executable, "-m", "kopeck_exporter.sampler", "sidecar"]
+    os.posix_spawn(command[0], command, os.environ, setpgroup=0, setsigmask=[])
+
+
+def _listener(path: Path, receive: Receive, errors: ErrorCounts) -> ReportListener:
     try:
-        return ReportListener(path, worker.receive, errors)
+        return ReportListener(path, receive, errors)
     except OSError as error:
         wrong = f"KOPECK_SOCKET: cannot listen at {path} ({error.strerror or error})"
         raise ConfigurationError(f"{wrong}; use a path in a writable folder") from error

@@ -3,17 +3,22 @@
 What is unknown or stale has no sample: absence is the only value that no query mistakes.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from time import monotonic
 
 from prometheus_client import Metric as Family
 from prometheus_client.registry import Collector
 
 from kopeck_exporter import names
+from kopeck_exporter.comm_window import mean_ratio
 from kopeck_exporter.configuration import Configuration
-from kopeck_exporter.errors import ErrorCounts, Fault
+from kopeck_exporter.device_metrics import cpu_families, gpu_families
+from kopeck_exporter.devices import Devices
+from kopeck_exporter.errors import SAMPLER_SOURCES, ErrorCounts, Fault
+from kopeck_exporter.families import Families
 from kopeck_exporter.known import largest, total
 from kopeck_exporter.podinfo import InvalidRateError, hourly_rate_dollars
+from kopeck_exporter.sampler_report import GpuReport
 from kopeck_exporter.totals import Totals
 from kopeck_exporter.worker import RankState, Worker, furthest_report, mfu, samples_per_second
 
@@ -38,6 +43,14 @@ LARGEST: Mapping[names.Metric, str] = {
 }
 """Likewise, of the rank that has most."""
 
+COMM_RATIOS: Mapping[names.Metric, str] = {
+    names.COMM_OVERLAP_RATIO: "overlap_ratio",
+    names.COMM_RATIO: "comm_ratio",
+    names.COMM_EXPOSED_RATIO: "exposed_ratio",
+    names.COMM_WAIT_RATIO: "wait_ratio",
+}
+"""The field of `CommWindow` whose mean over the ranks each metric is."""
+
 
 class WorkerCollector(Collector):
     """Everything that one sidecar exports."""
@@ -46,25 +59,31 @@ class WorkerCollector(Collector):
         self,
         configuration: Configuration,
         worker: Worker,
+        devices: Devices,
         errors: ErrorCounts,
         clock: Clock = monotonic,
     ) -> None:
         self._podinfo = configuration.podinfo
         self._attempt = str(configuration.attempt)
-        self._labels = {
-            "training_job": configuration.job,
-            "worker": str(configuration.worker),
-        }
+        self._families = Families(
+            {"training_job": configuration.job, "worker": str(configuration.worker)}
+        )
         self._worker = worker
+        self._devices = devices
         self._errors = errors
         self._clock = clock
 
     def collect(self) -> Iterator[Family]:
+        now_seconds = self._clock()
         ranks = self._worker.all_ranks()
         if ranks is not None:
             yield from self._totals([rank.totals for rank in ranks])
-            yield from self._recent(ranks, self._clock())
-        yield self._worker_info()
+            yield from self._recent(ranks, now_seconds)
+            yield from self._comm_window(ranks, now_seconds)
+        gpus = self._devices.gpus(now_seconds, self._worker.gpu_uuids())
+        yield from gpu_families(self._families, gpus)
+        yield from cpu_families(self._families, self._devices.cpu(now_seconds))
+        yield self._worker_info(gpus)
         yield from self._compile_decision()
         yield from self._hourly_rate()
         yield self._error_counts()
@@ -77,26 +96,46 @@ class WorkerCollector(Collector):
         parts = [each.step_part_seconds for each in ranks if each.step_part_seconds is not None]
         if len(parts) == len(ranks):
             yield self._mean_seconds(names.STEP_PART_SECONDS_TOTAL, names.STEP_PARTS, parts)
-        yield from self._if_known(names.STEPS_TOTAL, first.steps)
+        yield from self._families.if_known(names.STEPS_TOTAL, first.steps)
         for metric, name in SUMMED.items():
-            yield from self._if_known(metric, total(getattr(each, name) for each in ranks))
+            yield from self._families.if_known(metric, total(getattr(each, name) for each in ranks))
         for metric, name in LARGEST.items():
-            yield from self._if_known(metric, largest(getattr(each, name) for each in ranks))
+            yield from self._families.if_known(
+                metric, largest(getattr(each, name) for each in ranks)
+            )
 
     def _recent(self, ranks: list[RankState], now_seconds: float) -> Iterator[Family]:
         fresh = any(rank.is_fresh(now_seconds) for rank in ranks)
-        yield from self._if_known(names.LOSS, furthest_report(ranks).loss if fresh else None)
+        yield from self._families.if_known(
+            names.LOSS, furthest_report(ranks).loss if fresh else None
+        )
         rate = samples_per_second(ranks, now_seconds)
-        yield from self._if_known(names.SAMPLES_PER_SECOND, rate)
-        yield from self._if_known(names.MFU_RATIO, mfu(ranks, now_seconds))
+        yield from self._families.if_known(names.SAMPLES_PER_SECOND, rate)
+        yield from self._families.if_known(names.MFU_RATIO, mfu(ranks, now_seconds))
 
-    def _worker_info(self) -> Family:
-        """Without the label compile_mode while that is unknown."""
+    def _comm_window(self, ranks: list[RankState], now_seconds: float) -> Iterator[Family]:
+        """Nothing until each rank has had a window, and once one has stopped reporting."""
+        windows = [
+            rank.report.comm_window
+            for rank in ranks
+            if rank.report.comm_window and rank.is_fresh(now_seconds)
+        ]
+        if len(windows) < len(ranks):
+            return
+        for metric, name in COMM_RATIOS.items():
+            yield from self._families.if_known(metric, mean_ratio(windows, name))
+        oldest = min(window.time_unix_seconds for window in windows)
+        yield from self._families.if_known(names.COMM_WINDOW_TIMESTAMP_SECONDS, oldest)
+
+    def _worker_info(self, gpus: list[GpuReport]) -> Family:
+        """Without the labels compile_mode and gpu_model while those are unknown."""
         labels = {"attempt": self._attempt}
+        if gpus and gpus[0].model is not None:
+            labels["gpu_model"] = gpus[0].model
         ranks = self._worker.ranks()
         if ranks and (mode := furthest_report(ranks).compile_mode) is not None:
             labels["compile_mode"] = mode
-        return self._family(names.WORKER_INFO, [(labels, 1)])
+        return self._families.of(names.WORKER_INFO, [(labels, 1)])
 
     def _compile_decision(self) -> Iterator[Family]:
         """Nothing until one is made."""
@@ -104,26 +143,28 @@ class WorkerCollector(Collector):
         decision = furthest_report(ranks).compile_decision if ranks else None
         if decision is None:
             return
-        yield self._family(names.COMPILE_CHOICE_INFO, [({"mode": decision.mode}, 1)])
+        yield self._families.of(names.COMPILE_CHOICE_INFO, [({"mode": decision.mode}, 1)])
         for metric, name in (
             (names.COMPILE_TRIAL_COMPILE_SECONDS, "compile_seconds"),
             (names.COMPILE_TRIAL_STEP_SECONDS, "step_seconds"),
         ):
             values = [({"mode": each.mode}, getattr(each, name)) for each in decision.trials]
-            yield self._family(metric, values)
-        yield from self._if_known(names.COMPILE_BREAK_EVEN_STEPS, decision.break_even_steps)
+            yield self._families.of(metric, values)
+        yield from self._families.if_known(
+            names.COMPILE_BREAK_EVEN_STEPS, decision.break_even_steps
+        )
 
     def _step_seconds(self, first_rank: Totals) -> Family:
-        family = self._family(names.STEP_SECONDS, [])
-        steps = 0
+        family = self._families.of(names.STEP_SECONDS, [])
+        steps, own = 0, dict(self._families.labels)
         bounds = (*map(str, names.STEP_SECONDS_BUCKETS), "+Inf")
         for bound, count in zip(bounds, first_rank.step_bucket_counts, strict=True):
             steps += count
-            labels = {**self._labels, "le": bound}
+            labels = {**own, "le": bound}
             family.add_sample(f"{names.STEP_SECONDS.name}_bucket", labels, steps)
-        family.add_sample(f"{names.STEP_SECONDS.name}_count", self._labels, steps)
+        family.add_sample(f"{names.STEP_SECONDS.name}_count", own, steps)
         seconds = first_rank.step_seconds_sum
-        family.add_sample(f"{names.STEP_SECONDS.name}_sum", self._labels, seconds)
+        family.add_sample(f"{names.STEP_SECONDS.name}_sum", own, seconds)
         return family
 
     def _mean_seconds(
@@ -135,7 +176,7 @@ class WorkerCollector(Collector):
         values = [
             ({label: key}, seconds / len(ranks)) for key, seconds in zip(keys, sums, strict=True)
         ]
-        return self._family(metric, values)
+        return self._families.of(metric, values)
 
     def _hourly_rate(self) -> Iterator[Family]:
         try:
@@ -145,26 +186,14 @@ class WorkerCollector(Collector):
         except (OSError, UnicodeDecodeError):
             self._errors.count(Fault.UNREADABLE)
         else:
-            yield from self._if_known(names.HOURLY_RATE_DOLLARS, rate)
+            yield from self._families.if_known(names.HOURLY_RATE_DOLLARS, rate)
 
     def _error_counts(self) -> Family:
-        counts = self._errors.by_fault()
+        """Our own at zero where they never occurred: there, zero is known."""
+        own = {fault: 0 for fault in Fault if fault.source not in SAMPLER_SOURCES}
+        counts = {**own, **self._errors.by_fault(), **self._devices.errors()}
         values = [
             ({"source": fault.source, "reason": fault.reason}, count)
             for fault, count in counts.items()
         ]
-        return self._family(names.EXPORTER_ERRORS_TOTAL, values)
-
-    def _if_known(self, metric: names.Metric, value: float | None) -> Iterator[Family]:
-        if value is not None:
-            yield self._family(metric, [({}, value)])
-
-    def _family(
-        self, metric: names.Metric, values: Iterable[tuple[dict[str, str], float]]
-    ) -> Family:
-        """The client's family classes add `_total` or `_info` themselves, so names lose theirs."""
-        name = metric.name.removesuffix("_total").removesuffix("_info")
-        family = Family(name, metric.help, metric.type)
-        for labels, value in values:
-            family.add_sample(metric.name, {**self._labels, **labels}, value)
-        return family
+        return self._families.of(names.EXPORTER_ERRORS_TOTAL, values)

@@ -26,6 +26,10 @@ class Configuration:
     socket: Path
     podinfo: Path
     port: int
+    samples_gpus: bool = False
+    """Whether the GPUs are seen, and read, here in place of the training container."""
+    dcgm_endpoint: str | None = None
+    """URL of the metrics of a DCGM exporter on this node."""
 
 
 def read_configuration(environment: Mapping[str, str]) -> Configuration:
@@ -38,6 +42,8 @@ def read_configuration(environment: Mapping[str, str]) -> Configuration:
         socket=Path(_text(environment, "KOPECK_SOCKET")),
         podinfo=Path(_text(environment, "KOPECK_PODINFO")),
         port=_port(environment, "KOPECK_EXPORTER_PORT"),
+        samples_gpus=environment.get("KOPECK_GPU_SAMPLING") == "sidecar",
+        dcgm_endpoint=_url_if_set(environment, "KOPECK_DCGM_ENDPOINT"),
     )
 
 
@@ -53,6 +59,15 @@ def _whole(environment: Mapping[str, str], name: str, *, at_least: int) -> int:
     if not re.fullmatch("[0-9]{1,9}", text) or int(text) < at_least:
         raise ConfigurationError(f"{name}: {text!r} is no whole number; use {at_least} or more")
     return int(text)
+
+
+def _url_if_set(environment: Mapping[str, str], name: str) -> str | None:
+    url = environment.get(name)
+    if not url:
+        return None
+    if not re.fullmatch(r"http://[^/\s]+(/\S*)?", url):
+        raise ConfigurationError(f"{name}: {url!r} is no URL; use http://HOST:9400/metrics")
+    return url
 
 
 def _port(environment: Mapping[str, str], name: str) -> int:

@@ -1,18 +1,33 @@
-"""Counts of the inputs that the exporter refused."""
+"""Counts of what the exporter refused, and of what it could not read."""
 
 from collections import Counter
+from collections.abc import Mapping
 from enum import Enum
 from threading import Lock
 
 
 class Fault(Enum):
-    """What can be wrong with an input: its source, and the reason of the refusal."""
+    """What can be wrong with a source: its name, and the reason."""
 
     MALFORMED = ("socket", "malformed")
     TOO_LARGE = ("socket", "too_large")
     TOO_MANY_SENDERS = ("socket", "too_many_senders")
     INVALID_RATE = ("annotations", "invalid_rate")
     UNREADABLE = ("annotations", "unreadable")
+    DCGM_UNREACHABLE = ("dcgm", "unreachable")
+    DCGM_MALFORMED = ("dcgm", "malformed")
+    NVML_NO_LIBRARY = ("nvml", "no_library")
+    NVML_NO_PERMISSION = ("nvml", "no_permission")
+    NVML_GPU_LOST = ("nvml", "gpu_lost")
+    NVML_HUNG = ("nvml", "hung")
+    NVML_UNKNOWN_ERROR = ("nvml", "unknown_error")
+    NVML_IMPLAUSIBLE = ("nvml", "implausible")
+    GPM_NO_PERMISSION = ("gpm", "no_permission")
+    GPM_UNKNOWN_ERROR = ("gpm", "unknown_error")
+    GPM_IMPLAUSIBLE = ("gpm", "implausible")
+    XID_NO_PERMISSION = ("xid", "no_permission")
+    XID_UNKNOWN_ERROR = ("xid", "unknown_error")
+    CGROUP_UNREADABLE = ("cgroup", "unreadable")
 
     @property
     def source(self) -> str:
@@ -23,18 +38,22 @@ class Fault(Enum):
         return self.value[1]
 
 
+SAMPLER_SOURCES = frozenset({"nvml", "gpm", "xid", "cgroup"})
+"""Those that a sampler reads; it sends its counts on."""
+
+
 class ErrorCounts:
-    """How often each fault occurred since the exporter started. Threads may share it."""
+    """How often each fault occurred since the process started. Threads may share it."""
 
     def __init__(self) -> None:
-        self._counts = Counter(dict.fromkeys(Fault, 0))
+        self._counts: Counter[Fault] = Counter()
         self._lock = Lock()
 
     def count(self, fault: Fault) -> None:
         with self._lock:
             self._counts[fault] += 1
 
-    def by_fault(self) -> dict[Fault, int]:
-        """All faults, those that never occurred at zero: there, zero is known."""
+    def by_fault(self) -> Mapping[Fault, int]:
+        """Those that occurred."""
         with self._lock:
             return dict(self._counts)

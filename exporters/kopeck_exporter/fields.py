@@ -1,5 +1,6 @@
-"""Reading the fields of a rank's message, so that every refusal names its field."""
+"""Reading the fields of a message, so that every refusal names its field."""
 
+import json
 import re
 from typing import Any, TypeGuard
 
@@ -11,6 +12,16 @@ Message = dict[str, Any]
 
 class MalformedReportError(Exception):
     """The message is no report; the text says which field is wrong."""
+
+
+def json_object(data: bytes) -> Message:
+    try:
+        message = json.loads(data)
+    except (ValueError, RecursionError) as error:
+        raise MalformedReportError("the message is not JSON") from error
+    if not isinstance(message, dict):
+        raise MalformedReportError("the message is no JSON object")
+    return message
 
 
 def is_number(value: object) -> TypeGuard[int | float]:
@@ -44,6 +55,17 @@ def checked_number(value: object, name: str) -> float:
     if not is_number(value) or not 0 <= value <= LARGEST_WHOLE:  # NaN fails the comparison
         raise MalformedReportError(f"{name} is no finite number of 0 or more")
     return float(value)
+
+
+def ratio(message: Message, name: str) -> float:
+    value = number(message, name)
+    if value > 1:
+        raise MalformedReportError(f"{name} is above 1")
+    return value
+
+
+def ratio_if_known(message: Message, name: str) -> float | None:
+    return None if message.get(name) is None else ratio(message, name)
 
 
 def word(message: Message, name: str) -> str:

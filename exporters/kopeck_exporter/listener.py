@@ -15,13 +15,12 @@ from time import monotonic
 
 from kopeck_exporter.errors import ErrorCounts, Fault
 from kopeck_exporter.fields import MalformedReportError
-from kopeck_exporter.report import Report, read_report
 
 LARGEST_MESSAGE_BYTES = 64 * 1024
 MOST_SENDERS = 64  # far above a node's ranks; bounds what a sender that leaks connections costs
 
-Receive = Callable[[Report, int, float], None]
-"""Takes a report, its connection and the monotonic time; may raise MalformedReportError."""
+Receive = Callable[[bytes, int, float], None]
+"""Takes a message, its connection and the monotonic time; may raise MalformedReportError."""
 
 
 @dataclass(frozen=True)
@@ -31,7 +30,7 @@ class _Sender:
 
 
 class ReportListener:
-    """Accepts any number of senders and hands each report on, with its connection and time.
+    """Accepts any number of senders and hands each message on, with its connection and time.
 
     Whatever a sender does, the others are served: what is no report is counted and dropped.
     """
@@ -91,7 +90,7 @@ class ReportListener:
 
     def _take(self, data: bytes, connection: int) -> None:
         try:
-            self._receive(read_report(data), connection, monotonic())
+            self._receive(data, connection, monotonic())
         except MalformedReportError:
             self._errors.count(Fault.MALFORMED)
 

@@ -25,6 +25,9 @@ STEP_SECONDS_BUCKETS = (
 )
 """Upper bounds in seconds, 10 ms to 10 min by factors of about 2; +Inf follows."""
 
+GPU_LABELS = (*WORKER_LABELS, "gpu", "uuid")
+"""`gpu` is the index in the training container, `uuid` NVIDIA's."""
+
 RECONCILE_SECONDS_BUCKETS = (
     *(0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5),
     *(1.0, 2.5, 5.0, 10.0, 30.0),
@@ -247,10 +250,10 @@ COMPILE_BREAK_EVEN_STEPS = Metric(
 WORKER_INFO = Metric(
     name="kopeck_worker_info",
     type="info",
-    labels=(*WORKER_LABELS, "attempt", "compile_mode"),
+    labels=(*WORKER_LABELS, "attempt", "compile_mode", "gpu_model"),
     exported_by="worker",
-    help="Always 1: attempt and compile mode of the worker, the latter once it is known. "
-    "Join it on (namespace, pod).",
+    help="Always 1: attempt, compile mode and GPU model of the worker, the latter two once they "
+    "are known. Join it on (namespace, pod).",
 )
 HOURLY_RATE_DOLLARS = Metric(
     name="kopeck_hourly_rate_dollars",
@@ -261,13 +264,201 @@ HOURLY_RATE_DOLLARS = Metric(
     help="Price of the worker's share of its node, in US dollars per hour. "
     "Absent while the price is unknown.",
 )
+SM_UTILIZATION_RATIO = Metric(
+    name="kopeck_sm_utilization_ratio",
+    type="gauge",
+    labels=GPU_LABELS,
+    exported_by="worker",
+    help="Share of time that a streaming multiprocessor has at least one warp, over all of them, "
+    "0-1. Kernels of NCCL that only wait count too: read it beside tensor activity and MFU. "
+    "Absent before Hopper, unless dcgmEndpoint names an exporter that has it.",
+)
+SM_OCCUPANCY_RATIO = Metric(
+    name="kopeck_sm_occupancy_ratio",
+    type="gauge",
+    labels=GPU_LABELS,
+    exported_by="worker",
+    help="Warps in flight / the most that fit, 0-1. About 0.15 is normal for dense matrix "
+    "products: no value of it is good or bad. Absent as kopeck_sm_utilization_ratio is.",
+)
+TENSOR_ACTIVE_RATIO = Metric(
+    name="kopeck_tensor_active_ratio",
+    type="gauge",
+    labels=GPU_LABELS,
+    exported_by="worker",
+    help="Share of time that tensor cores compute, 0-1. Absent as kopeck_sm_utilization_ratio is.",
+)
+DRAM_ACTIVE_RATIO = Metric(
+    name="kopeck_dram_active_ratio",
+    type="gauge",
+    labels=GPU_LABELS,
+    exported_by="worker",
+    help="Bandwidth of the GPU's memory in use / its most, 0-1. "
+    "Absent as kopeck_sm_utilization_ratio is.",
+)
+GPU_UTILIZATION_RATIO = Metric(
+    name="kopeck_gpu_utilization_ratio",
+    type="gauge",
+    labels=GPU_LABELS,
+    exported_by="worker",
+    help="Share of time that any kernel runs, 0-1, as nvidia-smi shows it: one busy thread makes "
+    "it 1, so it is no measure of SM utilisation. Absent for MIG instances.",
+)
+GPU_THROTTLED_SECONDS_TOTAL = Metric(
+    name="kopeck_gpu_throttled_seconds_total",
+    type="counter",
+    unit="seconds",
+    labels=(*GPU_LABELS, "reason"),
+    exported_by="worker",
+    help="Time that the clock was held down since the worker started, by reason: sw_thermal, "
+    "hw_thermal, hw_power_brake and sync_boost are faults. power_cap is not: a healthy GPU at "
+    "full load is there most of the time. A reason that the driver does not tell is absent; all "
+    "are for MIG instances, since they are the board's.",
+)
+GPU_SM_CLOCK_HERTZ = Metric(
+    name="kopeck_gpu_sm_clock_hertz",
+    type="gauge",
+    unit="hertz",
+    labels=GPU_LABELS,
+    exported_by="worker",
+    help="Clock of the streaming multiprocessors. Absent for MIG instances.",
+)
+GPU_MEMORY_USED_BYTES = Metric(
+    name="kopeck_gpu_memory_used_bytes",
+    type="gauge",
+    unit="bytes",
+    labels=GPU_LABELS,
+    exported_by="worker",
+    help="Memory of the GPU that programs hold, PyTorch's cache included.",
+)
+GPU_POWER_WATTS = Metric(
+    name="kopeck_gpu_power_watts",
+    type="gauge",
+    unit="watts",
+    labels=GPU_LABELS,
+    exported_by="worker",
+    help="Power that the board draws. Absent for MIG instances.",
+)
+GPU_TEMPERATURE_CELSIUS = Metric(
+    name="kopeck_gpu_temperature_celsius",
+    type="gauge",
+    unit="celsius",
+    labels=GPU_LABELS,
+    exported_by="worker",
+    help="Temperature of the GPU. Absent for MIG instances.",
+)
+GPU_ENERGY_JOULES_TOTAL = Metric(
+    name="kopeck_gpu_energy_joules_total",
+    type="counter",
+    unit="joules",
+    labels=GPU_LABELS,
+    exported_by="worker",
+    help="Energy that the board took since the worker started. Absent for MIG instances.",
+)
+GPU_NVLINK_BYTES_TOTAL = Metric(
+    name="kopeck_gpu_nvlink_bytes_total",
+    type="counter",
+    unit="bytes",
+    labels=(*GPU_LABELS, "direction"),
+    exported_by="worker",
+    help="Bytes over all NVLinks since the worker started, sent and received: rates of each "
+    "second times its length. Absent without NVLink, before Hopper and for MIG instances.",
+)
+GPU_PCIE_BYTES_TOTAL = Metric(
+    name="kopeck_gpu_pcie_bytes_total",
+    type="counter",
+    unit="bytes",
+    labels=(*GPU_LABELS, "direction"),
+    exported_by="worker",
+    help="Bytes over PCIe since the worker started, sent and received: rates of each second times "
+    "its length. Absent before Hopper and for MIG instances.",
+)
+GPU_XID_ERRORS_TOTAL = Metric(
+    name="kopeck_gpu_xid_errors_total",
+    type="counter",
+    unit="errors",
+    labels=(*GPU_LABELS, "xid"),
+    exported_by="worker",
+    help="Faults that the driver reported since the worker started, by XID; a number appears with "
+    "its first fault, so alert on > 0. 13, 31, 43 and 45 are usually the program's own.",
+)
+CPU_THROTTLED_SECONDS_TOTAL = Metric(
+    name="kopeck_cpu_throttled_seconds_total",
+    type="counter",
+    unit="seconds",
+    labels=WORKER_LABELS,
+    exported_by="worker",
+    help="Time that the training container's CPU limit kept it from running, as the kernel counts "
+    "it: added up over CPUs. Absent without a limit.",
+)
+CPU_PERIODS_TOTAL = Metric(
+    name="kopeck_cpu_periods_total",
+    type="counter",
+    unit="periods",
+    labels=WORKER_LABELS,
+    exported_by="worker",
+    help="Periods of the training container's CPU limit in which it had work. "
+    "Absent without a limit.",
+)
+CPU_THROTTLED_PERIODS_TOTAL = Metric(
+    name="kopeck_cpu_throttled_periods_total",
+    type="counter",
+    unit="periods",
+    labels=WORKER_LABELS,
+    exported_by="worker",
+    help="Those periods in which the training container used up its CPU limit. "
+    "Absent without a limit.",
+)
+COMM_OVERLAP_RATIO = Metric(
+    name="kopeck_comm_overlap_ratio",
+    type="gauge",
+    labels=WORKER_LABELS,
+    exported_by="worker",
+    help="Share of communication time that ran beside computation in the last trace window, 0-1, "
+    "the mean over the worker's ranks. Absent without a window, and without communication.",
+)
+COMM_RATIO = Metric(
+    name="kopeck_comm_ratio",
+    type="gauge",
+    labels=WORKER_LABELS,
+    exported_by="worker",
+    help="Communication time / step time in the last trace window, 0-1, the mean over the "
+    "worker's ranks. Absent without a window.",
+)
+COMM_EXPOSED_RATIO = Metric(
+    name="kopeck_comm_exposed_ratio",
+    type="gauge",
+    labels=WORKER_LABELS,
+    exported_by="worker",
+    help="Communication time that no computation hid / step time in the last trace window, 0-1, "
+    "the mean over the worker's ranks. Absent without a window.",
+)
+COMM_WAIT_RATIO = Metric(
+    name="kopeck_comm_wait_ratio",
+    type="gauge",
+    labels=WORKER_LABELS,
+    exported_by="worker",
+    help="Communication time spent waiting for late ranks / step time in the last trace window, "
+    "0-1, the mean over the worker's ranks. Absent where collectives could not be matched.",
+)
+COMM_WINDOW_TIMESTAMP_SECONDS = Metric(
+    name="kopeck_comm_window_timestamp_seconds",
+    type="gauge",
+    unit="seconds",
+    labels=WORKER_LABELS,
+    exported_by="worker",
+    help="Unix time of the last trace window, of the rank whose is oldest: what kopeck_comm_* "
+    "speak of. Its age is time() minus this.",
+)
 EXPORTER_ERRORS_TOTAL = Metric(
     name="kopeck_exporter_errors_total",
     type="counter",
     unit="errors",
     labels=(*WORKER_LABELS, "source", "reason"),
     exported_by="worker",
-    help="Inputs that the exporter refused, by where they came from and what was wrong.",
+    help="Inputs that the exporter refused and readings that failed, by where they came from and "
+    "what was wrong. Sources nvml, gpm, xid and cgroup are the sampler's, once one has reported. "
+    "gpm no_permission: the driver's RmProfilingAdminOnly is on.",
 )
 
 DOLLARS_PER_SAMPLE = Metric(

@@ -1,10 +1,10 @@
 """One message of a rank, and the checks that it passes before anything is counted."""
 
-import json
 import sys
 from dataclasses import dataclass
 from typing import Any
 
+from kopeck_exporter.comm_window import CommWindow, window_if_known
 from kopeck_exporter.decision import CompileDecision, decision_if_known
 from kopeck_exporter.fields import (
     MalformedReportError,
@@ -50,11 +50,12 @@ class Report:
     checkpoint_step: int | None
     checkpoint_request: str | None
     """The last one that a checkpoint has answered."""
+    comm_window: CommWindow | None
+    gpu_uuid: str | None
 
 
-def read_report(data: bytes) -> Report:
+def read_report(message: Message) -> Report:
     """Raises MalformedReportError for anything but a report of this version."""
-    message = _json_object(data)
     if message.get("v") != VERSION:
         raise MalformedReportError(f"v is not {VERSION}")
     return Report(
@@ -74,17 +75,9 @@ def read_report(data: bytes) -> Report:
         numerics_mismatch=text_if_known(message, "numerics_mismatch"),
         checkpoint_step=whole_if_known(message, "checkpoint_step"),
         checkpoint_request=text_if_known(message, "checkpoint_request"),
+        comm_window=window_if_known(message, "comm_window"),
+        gpu_uuid=text_if_known(message, "gpu_uuid"),
     )
-
-
-def _json_object(data: bytes) -> dict[str, Any]:
-    try:
-        message = json.loads(data)
-    except (ValueError, RecursionError) as error:
-        raise MalformedReportError("the message is not JSON") from error
-    if not isinstance(message, dict):
-        raise MalformedReportError("the message is no JSON object")
-    return message
 
 
 def _totals(message: dict[str, Any]) -> Totals:

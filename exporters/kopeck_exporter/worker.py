@@ -61,6 +61,11 @@ class Worker:
         with self._lock:
             return [self._ranks[each] for each in sorted(self._ranks)]
 
+    def gpu_uuids(self) -> frozenset[str]:
+        """Of the GPUs that the ranks say they use."""
+        reports = [rank.report for rank in self.ranks()]
+        return frozenset(each.gpu_uuid for each in reports if each.gpu_uuid is not None)
+
     def all_ranks(self) -> list[RankState] | None:
         """None until each rank has reported.
 

@@ -84,6 +84,8 @@ class Figures:
     """That training needs, without recomputation."""
     peak_flops: float | None = None
     """Of this process's device, per second."""
+    gpu_uuid: str | None = None
+    """Of this process's device, as NVIDIA's tools write it."""
     eager_fallbacks: int | None = None
     """Calls of compiled blocks and losses that ran eagerly, after warm-up."""
     numerics_mismatch: str | None = None

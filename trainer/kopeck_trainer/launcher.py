@@ -31,6 +31,7 @@ from kopeck_trainer.ranks import (
 )
 from kopeck_trainer.rendezvous import fully_qualified, wait_for_master
 from kopeck_trainer.run_directory import error_file, read_json, report_file
+from kopeck_trainer.sampler import sampling
 from kopeck_trainer.schedule import accumulation_steps, samples_to_train
 from kopeck_trainer.termination import termination_message, write_termination_message
 
@@ -71,7 +72,8 @@ def main() -> int:
     except ConfigurationError as error:
         _say(str(error))
         return error.exit_code
-    ending = _launch(pod)
+    with sampling(os.environ):
+        ending = _launch(pod)
     _say(ending.message)
     _write_termination_message(pod.termination_log, ending)
     return ending.exit_code

@@ -13,9 +13,9 @@ from pathlib import Path
 from time import monotonic
 from typing import Any
 
+from kopeck_exporter.report_socket import ReportSocket
 from kopeck_trainer.figures import Figures
 from kopeck_trainer.phases import PhaseClock
-from kopeck_trainer.report_socket import ReportSocket
 from kopeck_trainer.run_directory import report_file, warm_file, write_json
 
 HEARTBEAT_SECONDS = 2.0
@@ -147,6 +147,7 @@ class Reporter:
             "numerics_mismatch": figures.numerics_mismatch,
             "checkpoint_step": figures.checkpoint_step,
             "checkpoint_request": figures.checkpoint_request,
+            "gpu_uuid": figures.gpu_uuid,
         }
         return {name: value for name, value in report.items() if value is not None}
 

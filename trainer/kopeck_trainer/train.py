@@ -210,8 +210,10 @@ def _loop(  # noqa: PLR0913  one of each thing that it connects
 
 
 def _tell_peak(setting: Setting) -> None:
-    """What utilisation is reckoned by; only GPUs have a peak that is known."""
+    """What utilisation is reckoned by, and of which GPU; only GPUs have a peak that is known."""
     if setting.device.type == "cuda":
+        uuid = torch.cuda.get_device_properties(setting.device).uuid
+        setting.reporter.update(gpu_uuid=f"GPU-{uuid}")
         name = torch.cuda.get_device_name(setting.device)
         peak = peak_flops(name, setting.training.precision)
         flops = flops_per_sample(setting.task) if peak else None

@@ -14,7 +14,10 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from kopeck_exporter.collector import WorkerCollector
 from kopeck_exporter.configuration import Configuration
+from kopeck_exporter.device import THROTTLE_REASONS
+from kopeck_exporter.devices import Devices
 from kopeck_exporter.errors import ErrorCounts
+from kopeck_exporter.inbox import inbox
 from kopeck_exporter.listener import ReportListener
 from kopeck_exporter.names import PHASES, STEP_SECONDS_BUCKETS
 from kopeck_exporter.pages import exporter_pages
@@ -69,6 +72,54 @@ def a_message(**facts: Any) -> dict[str, Any]:
         "checkpoint_step": None,
     }
     return {name: value for name, value in (message | facts).items() if value is not None}
+
+
+def a_gpu_message(index: int = 0, **facts: Any) -> dict[str, Any]:
+    """One GPU in a sampler's message; `facts` replace fields, None removes one."""
+    gpu = {
+        "gpu": index,
+        "uuid": f"GPU-{index}",
+        "model": "NVIDIA H200",
+        "sm_utilization_ratio": 0.965,
+        "sm_occupancy_ratio": 0.142,
+        "tensor_active_ratio": 0.937,
+        "dram_active_ratio": 0.31,
+        "gpu_utilization_ratio": 1.0,
+        "sm_clock_hertz": 1.62e9,
+        "memory_used_bytes": 9e10,
+        "power_watts": 693.0,
+        "temperature_celsius": 61.0,
+        "energy_joules": 5000.0,
+        "throttled_seconds": dict.fromkeys(THROTTLE_REASONS, 1.5),
+        "nvlink_bytes": {"received": 10.0, "sent": 20.0},
+        "pcie_bytes": {"received": 1.0, "sent": 2.0},
+        "xids": {"31": 2},
+    }
+    return {name: value for name, value in (gpu | facts).items() if value is not None}
+
+
+def a_sampler_message(**facts: Any) -> dict[str, Any]:
+    """Of a sampler in a training container with two GPUs; likewise."""
+    message = {
+        "v": 1,
+        "kind": "sampler",
+        "origin": "trainer",
+        "seq": 1,
+        "time": 1_800_000_000.5,
+        "gpus": [a_gpu_message(0), a_gpu_message(1)],
+        "cpu": {"periods": 400, "throttled_periods": 100, "throttled_seconds": 2.5},
+        "errors": {"nvml": {"hung": 1}},
+    }
+    return {name: value for name, value in (message | facts).items() if value is not None}
+
+
+A_WINDOW = {
+    "time": 1_800_000_000.0,
+    "comm_ratio": 0.4,
+    "exposed_ratio": 0.1,
+    "wait_ratio": 0.05,
+    "overlap_ratio": 0.75,
+}
 
 
 def steps_of(*seconds: float) -> list[int]:
@@ -173,9 +224,9 @@ def running_sidecar(
         podinfo=podinfo,
         port=0,
     )
-    errors, worker = ErrorCounts(), Worker(processes)
-    collector = WorkerCollector(configuration, worker, errors)
-    listener = ReportListener(path, worker.receive, errors)
+    errors, worker, devices = ErrorCounts(), Worker(processes), Devices()
+    collector = WorkerCollector(configuration, worker, devices, errors)
+    listener = ReportListener(path, inbox(worker, devices), errors)
     server = PageServer(0, exporter_pages(3, worker, collector), request_seconds)
     threads = [
         Thread(target=listener.serve_until_stopped),

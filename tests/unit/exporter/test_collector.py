@@ -1,6 +1,5 @@
 """What a scrape shows: sums over ranks where a sum is meant, and nothing that is not known."""
 
-import json
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -11,10 +10,18 @@ import pytest
 from kopeck_exporter import names
 from kopeck_exporter.collector import WorkerCollector
 from kopeck_exporter.configuration import Configuration
+from kopeck_exporter.devices import Devices
 from kopeck_exporter.errors import ErrorCounts
 from kopeck_exporter.report import read_report
+from kopeck_exporter.sampler_report import read_sampler_report
 from kopeck_exporter.worker import STALE_SECONDS, Worker
-from tests.unit.exporter.reporting import A_DECISION, a_message, steps_of
+from tests.unit.exporter.reporting import (
+    A_DECISION,
+    A_WINDOW,
+    a_message,
+    a_sampler_message,
+    steps_of,
+)
 
 KNOWN_FROM_THE_START = {names.EXPORTER_ERRORS_TOTAL.name, names.WORKER_INFO.name}
 
@@ -27,6 +34,7 @@ class Scraped:
     processes: int = 2
     now_seconds: float = 0.0
     worker: Worker = field(init=False)
+    devices: Devices = field(init=False)
     collector: WorkerCollector = field(init=False)
 
     def __post_init__(self) -> None:
@@ -39,15 +47,19 @@ class Scraped:
             podinfo=self.podinfo,
             port=0,
         )
-        self.worker = Worker(self.processes)
+        self.worker, self.devices = Worker(self.processes), Devices()
         errors = ErrorCounts()
         self.collector = WorkerCollector(
-            configuration, self.worker, errors, clock=lambda: self.now_seconds
+            configuration, self.worker, self.devices, errors, clock=lambda: self.now_seconds
         )
 
     def receive(self, **facts: Any) -> None:
-        report = read_report(json.dumps(a_message(**facts)).encode())
+        report = read_report(a_message(**facts))
         self.worker.receive(report, report.rank, self.now_seconds)
+
+    def sampled(self, **facts: Any) -> None:
+        report = read_sampler_report(a_sampler_message(**facts))
+        self.devices.receive(report, 0, self.now_seconds)
 
     def samples(self) -> dict[tuple[str, ...], float]:
         """By name and the values of the labels beyond training_job and worker."""
@@ -242,7 +254,8 @@ def test_the_loss_is_that_of_the_rank_that_is_furthest(scraped: Scraped) -> None
 
 def test_each_metric_has_the_labels_that_names_says(scraped: Scraped) -> None:
     for rank in (0, 1):
-        scraped.receive(rank=rank, tokens=1, compile_decision=A_DECISION)
+        scraped.receive(rank=rank, tokens=1, compile_decision=A_DECISION, comm_window=A_WINDOW)
+    scraped.sampled()
     scraped.podinfo.write_text('kopeck.dev/hourly-rate-dollars="3.2"\n')
     shown = {}
     for family in scraped.collector.collect():

@@ -33,6 +33,21 @@ def test_the_port_is_9401_unless_another_is_set() -> None:
     assert read_configuration(ENVIRONMENT | {"KOPECK_EXPORTER_PORT": "9500"}).port == 9500
 
 
+def test_gpus_are_read_here_and_dcgm_is_asked_only_where_the_environment_says_so() -> None:
+    usual = read_configuration(ENVIRONMENT)
+    assert (usual.samples_gpus, usual.dcgm_endpoint) == (False, None)
+    url = "http://10.0.0.1:9400/metrics"
+    asked = {"KOPECK_GPU_SAMPLING": "sidecar", "KOPECK_DCGM_ENDPOINT": url}
+    special = read_configuration(ENVIRONMENT | asked)
+    assert (special.samples_gpus, special.dcgm_endpoint) == (True, url)
+
+
+@pytest.mark.parametrize("url", ["node:9400", "file:///etc/passwd", "http://", "http:///metrics"])
+def test_an_endpoint_that_is_no_url_is_named(url: str) -> None:
+    with pytest.raises(ConfigurationError, match=r"KOPECK_DCGM_ENDPOINT: .* use http://HOST:9400"):
+        read_configuration(ENVIRONMENT | {"KOPECK_DCGM_ENDPOINT": url})
+
+
 @pytest.mark.parametrize("value", [None, ""])
 @pytest.mark.parametrize("name", ENVIRONMENT)
 def test_a_missing_variable_is_named(name: str, value: str | None) -> None:

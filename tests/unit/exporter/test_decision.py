@@ -1,6 +1,5 @@
 """What auto chose is taken in whole, or the message is refused."""
 
-import json
 from typing import Any
 
 import pytest
@@ -14,7 +13,7 @@ A_TRIAL = {"mode": "off", "compile_seconds": 0.0, "step_seconds": 0.3}
 
 
 def read(decision: Any) -> CompileDecision | None:
-    return read_report(json.dumps(a_message(compile_decision=decision)).encode()).compile_decision
+    return read_report(a_message(compile_decision=decision)).compile_decision
 
 
 def test_mode_trials_and_break_even_are_read() -> None:

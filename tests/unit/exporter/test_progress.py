@@ -1,6 +1,5 @@
 """What the operator reads of a worker."""
 
-import json
 from typing import Any
 
 from kopeck_exporter.progress import progress
@@ -12,7 +11,7 @@ from tests.unit.exporter.reporting import A_DECISION, a_message
 def received(*messages: dict[str, Any], processes: int = 2) -> Worker:
     worker = Worker(processes)
     for facts in messages:
-        report = read_report(json.dumps(a_message(**facts)).encode())
+        report = read_report(a_message(**facts))
         worker.receive(report, report.rank, now_seconds=100.0)
     return worker
 

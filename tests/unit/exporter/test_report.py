@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kopeck_exporter.fields import MalformedReportError
-from kopeck_exporter.report import read_report
+from kopeck_exporter.fields import MalformedReportError, json_object
+from kopeck_exporter.report import Report, read_report
 from tests.unit.exporter.reporting import a_message
 
 WHOLE = ["rank", "local_rank", "seq", "samples"]
@@ -46,9 +46,13 @@ def encoded(message: dict[str, Any]) -> bytes:
     return json.dumps(message).encode()
 
 
+def read(data: bytes) -> Report:
+    return read_report(json_object(data))
+
+
 def refused(data: bytes) -> str:
     with pytest.raises(MalformedReportError) as refusal:
-        read_report(data)
+        read(data)
     return str(refusal.value)
 
 
@@ -66,7 +70,7 @@ def test_a_field_that_is_no_number_is_refused_by_its_name(field: str, wrong: obj
 @pytest.mark.parametrize("field", OPTIONAL)
 def test_what_is_unknown_may_be_left_out_or_be_null(field: str) -> None:
     without = a_message(**{field: None})
-    assert read_report(encoded(without)) == read_report(encoded(without | {field: None}))
+    assert read(encoded(without)) == read(encoded(without | {field: None}))
 
 
 @pytest.mark.parametrize("field", [*WHOLE, *WHOLE_IF_KNOWN])
@@ -120,7 +124,7 @@ def test_arbitrary_bytes_are_refused_and_nothing_worse(data: bytes) -> None:
 @given(field=st.sampled_from([*a_message(), "tokens", "compile_decision"]), value=json_values)
 def test_a_field_of_any_kind_is_read_or_refused_and_nothing_worse(field: str, value: Any) -> None:
     try:
-        report = read_report(json.dumps(a_message() | {field: value}).encode())
+        report = read(json.dumps(a_message() | {field: value}).encode())
     except MalformedReportError:
         return
     assert report.totals.samples >= 0
@@ -131,15 +135,15 @@ def test_a_report_of_another_version_is_refused() -> None:
 
 
 def test_fields_that_we_do_not_know_are_passed_over() -> None:
-    assert read_report(encoded(a_message(colour="red"))).step == 1
+    assert read(encoded(a_message(colour="red"))).step == 1
 
 
 @pytest.mark.parametrize("loss", [float("nan"), float("inf"), -float("inf"), 10**400])
 def test_a_diverged_loss_is_unknown_and_keeps_the_counts(loss: float) -> None:
-    report = read_report(encoded(a_message(loss=loss)))
+    report = read(encoded(a_message(loss=loss)))
     assert report.loss is None
     assert report.totals.samples == 8
 
 
 def test_a_loss_may_be_negative() -> None:
-    assert read_report(encoded(a_message(loss=-1.5))).loss == -1.5
+    assert read(encoded(a_message(loss=-1.5))).loss == -1.5

@@ -1,6 +1,5 @@
 """Totals follow the reports, and never fall."""
 
-import json
 from typing import Any
 
 import pytest
@@ -15,7 +14,7 @@ from tests.unit.exporter.reporting import a_message, steps_of
 
 
 def a_report(**facts: Any) -> Report:
-    return read_report(json.dumps(a_message(**facts)).encode())
+    return read_report(a_message(**facts))
 
 
 def after_steps(steps: int, **facts: Any) -> Report:

@@ -1,7 +1,7 @@
 import socket
 from pathlib import Path
 
-from kopeck_trainer.report_socket import ReportSocket
+from kopeck_exporter.report_socket import ReportSocket
 
 
 class Time:
