@@ -90,7 +90,12 @@ class WorkerCollector(Collector):
 
     def _totals(self, ranks: list[Totals]) -> Iterator[Family]:
         first = ranks[0]
-        yield self._step_seconds(first)
+        yield from self._histogram(
+            names.STEP_SECONDS, first.step_bucket_counts, first.step_seconds_sum
+        )
+        yield from self._histogram(
+            names.STEP_JITTER_SECONDS, first.jitter_bucket_counts, first.jitter_seconds_sum
+        )
         phases = [each.phase_seconds for each in ranks]
         yield self._mean_seconds(names.PHASE_SECONDS_TOTAL, names.PHASES, phases)
         parts = [each.step_part_seconds for each in ranks if each.step_part_seconds is not None]
@@ -109,6 +114,9 @@ class WorkerCollector(Collector):
         yield from self._families.if_known(
             names.LOSS, furthest_report(ranks).loss if fresh else None
         )
+        if ranks[0].is_fresh(now_seconds):
+            median = ranks[0].report.steady_step_seconds
+            yield from self._families.if_known(names.STEP_MEDIAN_SECONDS, median)
         rate = samples_per_second(ranks, now_seconds)
         yield from self._families.if_known(names.SAMPLES_PER_SECOND, rate)
         yield from self._families.if_known(names.MFU_RATIO, mfu(ranks, now_seconds))
@@ -154,18 +162,21 @@ class WorkerCollector(Collector):
             names.COMPILE_BREAK_EVEN_STEPS, decision.break_even_steps
         )
 
-    def _step_seconds(self, first_rank: Totals) -> Family:
-        family = self._families.of(names.STEP_SECONDS, [])
-        steps, own = 0, dict(self._families.labels)
-        bounds = (*map(str, names.STEP_SECONDS_BUCKETS), "+Inf")
-        for bound, count in zip(bounds, first_rank.step_bucket_counts, strict=True):
-            steps += count
-            labels = {**own, "le": bound}
-            family.add_sample(f"{names.STEP_SECONDS.name}_bucket", labels, steps)
-        family.add_sample(f"{names.STEP_SECONDS.name}_count", own, steps)
-        seconds = first_rank.step_seconds_sum
-        family.add_sample(f"{names.STEP_SECONDS.name}_sum", own, seconds)
-        return family
+    def _histogram(
+        self, metric: names.Metric, counts: tuple[int, ...] | None, seconds: float | None
+    ) -> Iterator[Family]:
+        """Nothing where `counts`, per bucket, or the sum are unknown."""
+        if counts is None or seconds is None:
+            return
+        family = self._families.of(metric, [])
+        labels, so_far = dict(self._families.labels), 0
+        bounds = (*map(str, metric.buckets), "+Inf")
+        for bound, count in zip(bounds, counts, strict=True):
+            so_far += count
+            family.add_sample(f"{metric.name}_bucket", {**labels, "le": bound}, so_far)
+        family.add_sample(f"{metric.name}_count", labels, so_far)
+        family.add_sample(f"{metric.name}_sum", labels, seconds)
+        yield family
 
     def _mean_seconds(
         self, metric: names.Metric, keys: tuple[str, ...], ranks: list[tuple[float, ...]]

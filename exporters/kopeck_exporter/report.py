@@ -19,7 +19,12 @@ from kopeck_exporter.fields import (
     whole_if_known,
     word_if_known,
 )
-from kopeck_exporter.names import PHASES, STEP_PARTS, STEP_SECONDS_BUCKETS
+from kopeck_exporter.names import (
+    PHASES,
+    STEP_JITTER_SECONDS_BUCKETS,
+    STEP_PARTS,
+    STEP_SECONDS_BUCKETS,
+)
 from kopeck_exporter.totals import Totals
 
 VERSION = 1
@@ -41,6 +46,8 @@ class Report:
     totals: Totals
     loss: float | None
     step_seconds: float | None
+    steady_step_seconds: float | None
+    """Median of the last steps after the warm-up."""
     samples_per_second: float | None
     mfu: float | None
     compile_mode: str | None
@@ -68,6 +75,7 @@ def read_report(message: Message) -> Report:
         totals=_totals(message),
         loss=_loss(message),
         step_seconds=number_if_known(message, "step_seconds"),
+        steady_step_seconds=number_if_known(message, "steady_step_seconds"),
         samples_per_second=number_if_known(message, "samples_per_second"),
         mfu=number_if_known(message, "mfu"),
         compile_mode=word_if_known(message, "compile_mode"),
@@ -84,8 +92,12 @@ def _totals(message: dict[str, Any]) -> Totals:
     return Totals(
         samples=whole(message, "samples"),
         tokens=whole_if_known(message, "tokens"),
-        step_bucket_counts=_bucket_counts(message, "step_bucket_counts"),
+        step_bucket_counts=_bucket_counts(message, "step_bucket_counts", STEP_SECONDS_BUCKETS),
         step_seconds_sum=number(message, "step_seconds_sum"),
+        jitter_bucket_counts=_bucket_counts_if_known(
+            message, "jitter_bucket_counts", STEP_JITTER_SECONDS_BUCKETS
+        ),
+        jitter_seconds_sum=number_if_known(message, "jitter_seconds_sum"),
         phase_seconds=_seconds_by(message, "phase_seconds", PHASES),
         step_part_seconds=_seconds_by_if_known(message, "step_part_seconds", STEP_PARTS),
         compile_seconds=number_if_known(message, "compile_seconds"),
@@ -110,11 +122,17 @@ def _loss(message: dict[str, Any]) -> float | None:
     return float(value) if abs(value) <= sys.float_info.max else None
 
 
-def _bucket_counts(message: dict[str, Any], name: str) -> tuple[int, ...]:
+def _bucket_counts(message: Message, name: str, bounds: tuple[float, ...]) -> tuple[int, ...]:
     counts = message.get(name)
-    if not isinstance(counts, list) or len(counts) != len(STEP_SECONDS_BUCKETS) + 1:
-        raise MalformedReportError(f"{name} is no list of {len(STEP_SECONDS_BUCKETS) + 1} counts")
+    if not isinstance(counts, list) or len(counts) != len(bounds) + 1:
+        raise MalformedReportError(f"{name} is no list of {len(bounds) + 1} counts")
     return tuple(checked_whole(count, name) for count in counts)
+
+
+def _bucket_counts_if_known(
+    message: Message, name: str, bounds: tuple[float, ...]
+) -> tuple[int, ...] | None:
+    return None if message.get(name) is None else _bucket_counts(message, name, bounds)
 
 
 def _seconds_by(message: Message, name: str, keys: tuple[str, ...]) -> tuple[float, ...]:

@@ -12,7 +12,8 @@ from kopeck_exporter.names import PHASES, STEP_SECONDS_BUCKETS
 class Totals:
     """What one process, or several in a row, did; None where that is unknown.
 
-    `step_bucket_counts` are per bucket, not cumulative, with one more for +Inf;
+    `step_bucket_counts` and `jitter_bucket_counts` are per bucket, not cumulative, with one more
+    for +Inf;
     `phase_seconds` are in the order of PHASES, `step_part_seconds` in that of STEP_PARTS.
     """
 
@@ -20,6 +21,8 @@ class Totals:
     tokens: int | None = None
     step_bucket_counts: tuple[int, ...]
     step_seconds_sum: float
+    jitter_bucket_counts: tuple[int, ...] | None = None
+    jitter_seconds_sum: float | None = None
     phase_seconds: tuple[float, ...]
     step_part_seconds: tuple[float, ...] | None = None
     compile_seconds: float | None = None

@@ -2,25 +2,27 @@
 
 from bisect import bisect_left
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import median
 from typing import Any
 
-from kopeck_exporter.names import STEP_SECONDS_BUCKETS
+from kopeck_exporter.names import STEP_JITTER_SECONDS_BUCKETS, STEP_SECONDS_BUCKETS
 
 RECENT_STEPS = 20
 
 
-@dataclass
-class StepHistogram:
-    """Step times by bucket: at most its bound, above the one before; the last has no bound."""
+class Histogram:
+    """Times by bucket: at most its bound, above the one before; the last has no bound."""
 
-    counts: list[int] = field(default_factory=lambda: [0] * (len(STEP_SECONDS_BUCKETS) + 1))
-    sum_seconds: float = 0.0
+    def __init__(self, bounds: Sequence[float]) -> None:
+        """`bounds` in seconds, rising."""
+        self.counts = [0] * (len(bounds) + 1)
+        self.sum_seconds = 0.0
+        self._bounds = bounds
 
     def add(self, seconds: float) -> None:
-        self.counts[bisect_left(STEP_SECONDS_BUCKETS, seconds)] += 1
+        self.counts[bisect_left(self._bounds, seconds)] += 1
         self.sum_seconds += seconds
 
 
@@ -90,8 +92,16 @@ class Figures:
     """Calls of compiled blocks and losses that ran eagerly, after warm-up."""
     numerics_mismatch: str | None = None
     """How a compile mode differs from eager, so that it is not used."""
-    histogram: StepHistogram = field(default_factory=StepHistogram)
+    histogram: Histogram = field(default_factory=lambda: Histogram(STEP_SECONDS_BUCKETS))
+    jitter: Histogram = field(default_factory=lambda: Histogram(STEP_JITTER_SECONDS_BUCKETS))
+    """Of the steps after warm-up: how much longer each took than the median of those before it."""
     rate: RecentRate = field(default_factory=RecentRate)
+
+    def add_steady(self, seconds: float) -> None:
+        """A step after warm-up."""
+        if len(self.steady_seconds) == RECENT_STEPS:
+            self.jitter.add(max(0.0, seconds - median(self.steady_seconds)))
+        self.steady_seconds.append(seconds)
 
     @property
     def steady_step_seconds(self) -> float | None:

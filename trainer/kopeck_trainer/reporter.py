@@ -81,7 +81,7 @@ class Reporter:
             figures.step, figures.job_samples, figures.loss = step, job_samples, loss
             figures.step_seconds = seconds
             if is_steady:
-                figures.steady_seconds.append(seconds)
+                figures.add_steady(seconds)
             figures.histogram.add(seconds)
             figures.rate.add(monotonic(), figures.samples)
         self.send()
@@ -133,6 +133,8 @@ class Reporter:
             "mfu": figures.mfu,
             "step_bucket_counts": figures.histogram.counts,
             "step_seconds_sum": figures.histogram.sum_seconds,
+            "jitter_bucket_counts": figures.jitter.counts,
+            "jitter_seconds_sum": figures.jitter.sum_seconds,
             "phase_seconds": phase_seconds,
             "step_part_seconds": figures.step_part_seconds,
             "compile_mode": figures.compile_mode,

@@ -19,7 +19,7 @@ from kopeck_exporter.devices import Devices
 from kopeck_exporter.errors import ErrorCounts
 from kopeck_exporter.inbox import inbox
 from kopeck_exporter.listener import ReportListener
-from kopeck_exporter.names import PHASES, STEP_SECONDS_BUCKETS
+from kopeck_exporter.names import PHASES, STEP_JITTER_SECONDS_BUCKETS, STEP_SECONDS_BUCKETS
 from kopeck_exporter.pages import exporter_pages
 from kopeck_exporter.server import REQUEST_SECONDS, PageServer
 from kopeck_exporter.worker import Worker
@@ -57,6 +57,9 @@ def a_message(**facts: Any) -> dict[str, Any]:
         "mfu": 0.5,
         "step_bucket_counts": steps_of(0.41),
         "step_seconds_sum": 0.41,
+        "steady_step_seconds": 0.4,
+        "jitter_bucket_counts": [3, *[0] * (len(STEP_JITTER_SECONDS_BUCKETS) - 1), 1],
+        "jitter_seconds_sum": 7.5,
         "phase_seconds": dict.fromkeys(PHASES, 1.0),
         "step_part_seconds": {"forward_backward": 0.3, "optimizer": 0.1, "other": 0.01},
         "compile_mode": "default",

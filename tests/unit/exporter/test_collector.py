@@ -176,9 +176,23 @@ def test_the_histogram_counts_each_step_once_and_ends_at_infinity(scraped: Scrap
     assert samples[f"{name}_sum",] == pytest.approx(sum(took))
 
 
+def test_jitter_and_median_are_those_of_the_first_rank(scraped: Scraped) -> None:
+    counts = [97, 0, 0, 0, 2, *[0] * 8, 1]
+    scraped.receive(rank=0, jitter_bucket_counts=counts, steady_step_seconds=0.4)
+    scraped.receive(rank=1, jitter_bucket_counts=[5] * 14, steady_step_seconds=0.7)
+    samples = scraped.samples()
+    name = names.STEP_JITTER_SECONDS.name
+    assert samples[f"{name}_bucket", "0.015"] == 99
+    assert samples[f"{name}_bucket", "+Inf"] == samples[f"{name}_count",] == 100
+    assert samples[names.STEP_MEDIAN_SECONDS.name,] == 0.4
+
+
 @pytest.mark.parametrize(
     ("field", "metric"),
     [
+        ("jitter_bucket_counts", names.STEP_JITTER_SECONDS),
+        ("jitter_seconds_sum", names.STEP_JITTER_SECONDS),
+        ("steady_step_seconds", names.STEP_MEDIAN_SECONDS),
         ("loss", names.LOSS),
         ("tokens", names.TOKENS_TOTAL),
         ("step_part_seconds", names.STEP_PART_SECONDS_TOTAL),
@@ -198,7 +212,8 @@ def test_the_histogram_counts_each_step_once_and_ends_at_infinity(scraped: Scrap
 def test_what_no_rank_knows_is_absent(field: str, metric: names.Metric, scraped: Scraped) -> None:
     for rank in (0, 1):
         scraped.receive(rank=rank, **{field: None})
-    assert metric.name not in names_of(scraped.samples())
+    shown = names_of(scraped.samples())
+    assert not {metric.name, f"{metric.name}_bucket"} & shown
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from kopeck_exporter.fields import MalformedReportError, json_object
 from kopeck_exporter.report import Report, read_report
-from tests.unit.exporter.reporting import a_message
+from tests.unit.exporter.reporting import A_WINDOW, a_message
 
 WHOLE = ["rank", "local_rank", "seq", "samples"]
 WHOLE_IF_KNOWN = [
@@ -27,11 +27,14 @@ WHOLE_IF_KNOWN = [
     "checkpoint_step",
 ]
 NUMBERS = ["time", "step_seconds_sum"]
-NUMBERS_IF_KNOWN = ["step_seconds", "samples_per_second", "mfu", "compile_seconds"]
+NUMBERS_IF_KNOWN = [
+    *("step_seconds", "steady_step_seconds", "jitter_seconds_sum"),
+    *("samples_per_second", "mfu", "compile_seconds"),
+]
 REQUIRED = [*WHOLE, *NUMBERS, "v", "step_bucket_counts", "phase_seconds"]
 OPTIONAL = [
     *(*WHOLE_IF_KNOWN, *NUMBERS_IF_KNOWN),
-    *("loss", "compile_mode", "step_part_seconds"),
+    *("loss", "compile_mode", "step_part_seconds", "jitter_bucket_counts", "comm_window"),
 ]
 NOT_NUMBERS = ["3", True, [1], {"a": 1}, -1, float("nan"), float("inf"), 10**400]
 
@@ -83,6 +86,16 @@ def test_half_a_sample_is_refused(field: str) -> None:
 )
 def test_bucket_counts_that_do_not_fit_the_buckets_are_refused(counts: object) -> None:
     assert "step_bucket_counts" in refused(encoded(a_message(step_bucket_counts=counts)))
+
+
+@pytest.mark.parametrize("counts", [[], [1] * 13, [0.5] * 14, [None] * 14, {"0": 1}])
+def test_jitter_counts_that_do_not_fit_the_buckets_are_refused(counts: object) -> None:
+    assert "jitter_bucket_counts" in refused(encoded(a_message(jitter_bucket_counts=counts)))
+
+
+@pytest.mark.parametrize("wrong", [[], 7, {"time": 1}, A_WINDOW | {"comm_ratio": 1.5}])
+def test_a_window_that_is_none_is_refused(wrong: object) -> None:
+    assert refused(encoded(a_message(comm_window=wrong)))
 
 
 @pytest.mark.parametrize(

@@ -1,9 +1,9 @@
-from kopeck_exporter.names import STEP_SECONDS_BUCKETS
-from kopeck_trainer.figures import Figures, RecentRate, StepHistogram
+from kopeck_exporter.names import STEP_JITTER_SECONDS_BUCKETS, STEP_SECONDS_BUCKETS
+from kopeck_trainer.figures import RECENT_STEPS, Figures, Histogram, RecentRate
 
 
 def test_a_step_counts_in_the_first_bucket_that_holds_it() -> None:
-    histogram = StepHistogram()
+    histogram = Histogram(STEP_SECONDS_BUCKETS)
     for seconds in (0.0, STEP_SECONDS_BUCKETS[0], STEP_SECONDS_BUCKETS[0] + 1e-6, 1e9):
         histogram.add(seconds)
     assert histogram.counts[:2] == [2, 1]
@@ -27,6 +27,22 @@ def test_the_steady_step_is_the_median_of_the_last_ones_and_unknown_before_the_f
     assert figures.steady_step_seconds is None
     figures.steady_seconds.extend([9.0] * 20 + [1.0] * 9 + [2.0] * 11)
     assert figures.steady_step_seconds == 2.0
+
+
+def test_jitter_is_what_a_step_takes_beyond_the_median_of_those_before_it() -> None:
+    figures = Figures()
+    for _ in range(RECENT_STEPS):
+        figures.add_steady(0.5)
+    assert sum(figures.jitter.counts) == 0, "there is no median to speak of yet"
+    for seconds in (0.4, 0.5, 0.512, 9.0):
+        figures.add_steady(seconds)
+    counts = dict(zip((*STEP_JITTER_SECONDS_BUCKETS, None), figures.jitter.counts, strict=True))
+    assert {bound: count for bound, count in counts.items() if count} == {
+        0.001: 2,
+        0.015: 1,
+        None: 1,
+    }
+    assert figures.jitter.sum_seconds == 8.512
 
 
 def test_utilisation_is_what_the_model_needs_over_what_the_device_can_do() -> None:
