@@ -21,7 +21,7 @@ down: $(VENV)/ready  ## End the demo's cluster and everything in it
 verify: $(VENV)/ready generate lint types  ## Regenerate, check, fail on a difference
 	@git diff --exit-code && test -z "$$(git status --porcelain)" || (git status --short; exit 1)
 
-generate: $(VENV)/ready  ## Write crds/, roles, docs/metrics.md from their sources
+generate: $(VENV)/ready  ## Write crds/, roles, rules, docs/metrics.md from their sources
 	@$(BIN)/python -m kopeck.deploy
 
 lint: $(VENV)/ready  ## Check style, formatting and the layers of the house
