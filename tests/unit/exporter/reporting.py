@@ -150,7 +150,10 @@ class Sender:
         self.connect()
 
     def send(self, **facts: Any) -> None:
-        self.send_bytes(json.dumps(a_message(**facts)).encode())
+        self.send_message(a_message(**facts))
+
+    def send_message(self, message: dict[str, Any]) -> None:
+        self.send_bytes(json.dumps(message).encode())
 
     def send_bytes(self, data: bytes) -> None:
         self.socket.send(data)
