@@ -136,13 +136,18 @@ def main() -> int:
         open_nvml if samples_gpus(origin, os.environ, ROOT) else None,
         visible_devices=os.environ.get("CUDA_VISIBLE_DEVICES"),
     )
+    report_until_orphaned(sampler, os.environ["KOPECK_SOCKET"])
+    os._exit(0)  # a thread may be in a call that never returns
+
+
+def report_until_orphaned(sampler: Sampler, socket_path: str) -> None:
+    """Until the process that started this one is gone."""
     sampler.start()
-    reports = ReportSocket(os.environ["KOPECK_SOCKET"])
+    reports = ReportSocket(socket_path)
     parent = os.getppid()
     while os.getppid() == parent:
         reports.send(json.dumps(sampler.message()).encode())
         time.sleep(SEND_SECONDS)
-    os._exit(0)  # a thread may be in a call that never returns
 
 
 def samples_gpus(origin: str, environ: Mapping[str, str], root: Path) -> bool:

@@ -58,7 +58,7 @@ def summary(executed: Sequence[Kernel]) -> dict[str, Any]:
 
     exposed_us = _exposed_us(executed)
     return {
-        "busy_share": round(_union_us(executed) / window_us, 4),
+        "busy_share": round(busy_us(executed) / window_us, 4),
         "overlap": _overlap(executed, exposed_us),
         "exposed_share": shares(exposed_us),
         "share_by_kind": shares(by_kind),
@@ -68,7 +68,7 @@ def summary(executed: Sequence[Kernel]) -> dict[str, Any]:
 
 def _overlap(executed: Sequence[Kernel], exposed_us: Counter[str]) -> float | None:
     """Share of the communication during which something else computes; None without any."""
-    communication_us = _union_us(each for each in executed if each.is_communication)
+    communication_us = busy_us(each for each in executed if each.is_communication)
     return round(1 - exposed_us.total() / communication_us, 4) if communication_us else None
 
 
@@ -77,9 +77,9 @@ def _exposed_us(executed: Sequence[Kernel]) -> Counter[str]:
     covered = [each for each in executed if not each.is_communication]
     exposed = Counter[str]()
     for name in sorted({each.name for each in executed if each.is_communication}):
-        before_us = _union_us(covered)
+        before_us = busy_us(covered)
         covered += [each for each in executed if each.name == name]
-        exposed[name[:90]] = _union_us(covered) - before_us
+        exposed[name[:90]] = busy_us(covered) - before_us
     return exposed
 
 
@@ -87,7 +87,7 @@ def _kind(name: str) -> str:
     return next((kind for kind, words in KINDS if re.search(words, name)), "other")
 
 
-def _union_us(executed: Iterable[Kernel]) -> float:
+def busy_us(executed: Iterable[Kernel]) -> float:
     """Time during which at least one runs."""
     covered_us, reached_us = 0.0, 0.0
     for each in sorted(executed, key=lambda each: each.start_us):

@@ -1,0 +1,225 @@
+"""`python -m tests.gpu.sampler`: the sampler on a real GPU: what it says, and what it costs.
+
+SM utilisation against the kernels of a trace, idle and at work; the sampler's CPU time over eight
+GPUs; a training with exporter and sampler against the same without, in turn. Four minutes.
+"""
+
+import json
+import os
+import signal
+import statistics
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from itertools import pairwise
+from pathlib import Path
+from time import monotonic, sleep
+from typing import Any
+
+from kopeck.local.port import free_port
+from tests.bench.process_usage import cpu_seconds
+from tests.gpu.kept import bar, keep, say
+from tests.gpu.observed import Observed, Values, observed, socket_in
+
+IDLE_SECONDS = 12.0
+LAG_SECONDS = 3.0
+"""A value that is scraped is of a second that began no longer ago."""
+
+CPU_SECONDS = 20.0
+BLOCK_SECONDS = 5.0
+UNSETTLED_SECONDS = 1.5
+"""Of a block, in which processes start: not counted."""
+
+BLOCKS = ("off", "on", "on", "off") * 4
+LOADS = ("eager", "compiled", "paused")
+RATIOS = (
+    "kopeck_sm_utilization_ratio",
+    "kopeck_sm_occupancy_ratio",
+    "kopeck_tensor_active_ratio",
+    "kopeck_dram_active_ratio",
+    "kopeck_gpu_utilization_ratio",
+)
+OTHERS = ("kopeck_gpu_power_watts", "kopeck_gpu_sm_clock_hertz", "kopeck_gpu_temperature_celsius")
+STUDENT_QUANTILE = 2.365
+"""Of 97.5 % with 7 degrees of freedom: eight pairs of blocks, an interval of 95 %."""
+
+CONFIG = {
+    "entrypoint": "tests.gpu.llama:build",
+    "parameters": {"dim": 1024, "layers": 8, "heads": 16, "hidden": 4096, "sequence": 2048},
+    "training": {
+        "steps": 1_000_000,
+        "globalBatchSize": 4,
+        "microBatchSize": 4,
+        "maxGradNorm": 1.0,
+        "compile": {"mode": "default"},
+    },
+}
+
+
+def main() -> int:
+    with tempfile.TemporaryDirectory() as folder:
+        readings = _readings(Path(folder))
+        cpu_ratio = _eightfold_cpu_ratio(Path(folder))
+        slowdown = _slowdown(Path(folder))
+    utilization = {load: readings[load].get(RATIOS[0], -1.0) for load in ("idle", *LOADS)}
+    above = [utilization[load] - readings[load]["busy_ratio"] for load in LOADS]
+    bars = {
+        "SM utilisation when idle": bar(utilization["idle"], "<=", 0.01),
+        "SM utilisation at work": bar(min(utilization[load] for load in LOADS), ">=", 0.1),
+        "SM utilisation beyond the kernels' share": bar(max(above), "<=", 0.03),
+        "SM utilisation paused over eager": bar(
+            utilization["paused"] / utilization["eager"], "<=", 0.75
+        ),
+        "share of a core of the sampler, eight GPUs": bar(cpu_ratio, "<=", 0.02),
+        "slowdown, upper end": bar(slowdown["interval"][1], "<=", 0.005),
+    }
+    content = {
+        "readings": readings,
+        "sampler_cpu_ratio": cpu_ratio,
+        "slowdown": slowdown,
+        "bars": bars,
+    }
+    return keep("sampler", 1, content)
+
+
+def _readings(folder: Path) -> dict[str, Values]:
+    """Means by load; `busy_ratio` is the share of time with a kernel, by a trace."""
+    with observed(folder) as seen:
+        began = monotonic()
+        sleep(IDLE_SECONDS)
+        readings = {"idle": _means(seen, began + LAG_SECONDS, monotonic())}
+        for load in LOADS:
+            told = _run_load(load)
+            means = _means(seen, told["began"] + LAG_SECONDS, told["ended"])
+            readings[load] = {"busy_ratio": round(told["busy_ratio"], 4)} | means
+            say(f"{load}: {readings[load]}")
+        errors = {name: value for name, value in seen.values().items() if "_errors_" in name}
+    return readings | {"errors": {name: value for name, value in errors.items() if value}}
+
+
+def _means(seen: Observed, began: float, ended: float) -> Values:
+    scraped = seen.between(began, ended)
+    names = [*RATIOS, *OTHERS]
+    means = {
+        name: round(statistics.fmean(values[name] for values in scraped), 4)
+        for name in names
+        if all(name in values for values in scraped)
+    }
+    seconds = ended - began
+    grown = {
+        f"{name} per second": round((scraped[-1][name] - scraped[0][name]) / seconds, 4)
+        for name in scraped[-1]
+        if name.startswith(("kopeck_gpu_throttled", "kopeck_gpu_energy", "kopeck_gpu_pcie"))
+        and name in scraped[0]
+    }
+    return means | grown
+
+
+def _run_load(mode: str) -> dict[str, float]:
+    command = [sys.executable, "-m", "tests.gpu.gpu_load", mode]
+    done = subprocess.run(command, stdout=subprocess.PIPE, check=True, text=True)
+    told: dict[str, float] = json.loads(done.stdout.splitlines()[-1])
+    return told
+
+
+def _eightfold_cpu_ratio(folder: Path) -> float:
+    with observed(folder, "tests.gpu.eightfold_sampler") as seen:
+        sleep(UNSETTLED_SECONDS)
+        before, began = cpu_seconds(seen.sampler_pid), monotonic()
+        sleep(CPU_SECONDS)
+        ratio = (cpu_seconds(seen.sampler_pid) - before) / (monotonic() - began)
+    say(f"sampler of eight GPUs: {ratio:.4f} of a core")
+    return round(ratio, 5)
+
+
+def _slowdown(folder: Path) -> dict[str, Any]:
+    """Of the mean step time; blocks with and without in the order ABBA, compared in pairs."""
+    told, result = folder / "told", folder / "ends.json"
+    with _training(folder, result, told) as wait_for_end:
+        spans = [_block(folder, told, is_on=each == "on") for each in BLOCKS]
+        wait_for_end()
+    ends = json.loads(result.read_text())
+    seconds = [_mean_step(ends, began, ended) for began, ended in spans]
+    with_it = [each for each, block in zip(seconds, BLOCKS, strict=True) if block == "on"]
+    without = [each for each, block in zip(seconds, BLOCKS, strict=True) if block == "off"]
+    ratios = [on / off - 1 for on, off in zip(with_it, without, strict=True)]
+    low, high = _interval(ratios)
+    say(f"slowdown {statistics.fmean(ratios):.5f} ({low:.5f} to {high:.5f})")
+    return {
+        "mean": round(statistics.fmean(ratios), 6),
+        "interval": [round(low, 6), round(high, 6)],
+        "step_seconds": [round(each, 6) for each in seconds],
+        "blocks": list(BLOCKS),
+    }
+
+
+@contextmanager
+def _training(folder: Path, result: Path, told: Path) -> Iterator[Any]:
+    """One that is past its compilation; `wait_for_end` asks it to end and waits."""
+    config = folder / "config.json"
+    config.write_text(json.dumps(CONFIG))
+    variables = {
+        "KOPECK_CONFIG": str(config),
+        "KOPECK_JOB_UID": "bench",
+        "KOPECK_ATTEMPT": "0",
+        "KOPECK_RENDEZVOUS_SECONDS": "240",
+        "KOPECK_HANG_SECONDS": "240",
+        "KOPECK_SOCKET": str(socket_in(folder)),
+        "RANK": "0",
+        "LOCAL_RANK": "0",
+        "WORLD_SIZE": "1",
+        "LOCAL_WORLD_SIZE": "1",
+        "MASTER_ADDR": "127.0.0.1",
+        "MASTER_PORT": str(free_port()),
+    }
+    command = [sys.executable, "-m", "tests.gpu.timed_rank", str(result), str(told)]
+    with subprocess.Popen(command, env=os.environ | variables) as process:
+
+        def wait_for_end() -> None:
+            process.send_signal(signal.SIGTERM)
+            assert process.wait(60) == 0
+
+        try:
+            _wait_for_steps(folder, told)
+            yield wait_for_end
+        finally:
+            process.kill()
+
+
+def _wait_for_steps(folder: Path, told: Path) -> None:
+    """Until the exporter has seen steps after the warm-up."""
+    with observed(folder) as seen:
+        told.touch()
+        while seen.values().get("kopeck_step_median_seconds") is None:
+            sleep(1)
+        told.unlink()
+
+
+def _block(folder: Path, told: Path, *, is_on: bool) -> tuple[float, float]:
+    """The span of it that counts."""
+    began = monotonic()
+    with ExitStack() as stack:
+        if is_on:
+            stack.enter_context(observed(folder))
+            told.touch()
+        sleep(max(0.0, began + BLOCK_SECONDS - monotonic()))
+        ended = monotonic()
+        told.unlink(missing_ok=True)
+    return began + UNSETTLED_SECONDS, ended
+
+
+def _mean_step(ends: Sequence[float], began: float, ended: float) -> float:
+    inside = [each for each in ends if began <= each <= ended]
+    return statistics.fmean(after - before for before, after in pairwise(inside))
+
+
+def _interval(ratios: Sequence[float]) -> tuple[float, float]:
+    mean, spread = statistics.fmean(ratios), statistics.stdev(ratios) / len(ratios) ** 0.5
+    reach = STUDENT_QUANTILE * spread
+    return mean - reach, mean + reach
+
+
+if __name__ == "__main__":
+    sys.exit(main())
