@@ -25,8 +25,9 @@ def json_object(data: bytes) -> Message:
 
 
 def is_number(value: object) -> TypeGuard[int | float]:
-    """JSON's true is no number, though an int to Python."""
-    return isinstance(value, int | float) and not isinstance(value, bool)
+    """JSON's true is no number, though an int to Python: so the exact types, as JSON has them."""
+    kind = type(value)
+    return kind is float or kind is int
 
 
 def whole(message: Message, name: str) -> int:
@@ -38,7 +39,7 @@ def whole_if_known(message: Message, name: str) -> int | None:
 
 
 def checked_whole(value: object, name: str) -> int:
-    if not is_number(value) or isinstance(value, float) or not 0 <= value <= LARGEST_WHOLE:
+    if type(value) is not int or not 0 <= value <= LARGEST_WHOLE:
         raise MalformedReportError(f"{name} is no whole number of 0 or more")
     return value
 

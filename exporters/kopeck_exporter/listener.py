@@ -1,6 +1,8 @@
-"""The Unix socket on which ranks report.
+"""The Unix socket on which ranks and samplers report.
 
-SOCK_SEQPACKET, because a datagram socket queues eleven messages for all senders together.
+SOCK_SEQPACKET, because a datagram socket queues eleven messages for all senders together. It is
+looked at a few times a second: messages are cumulative, so of those that wait only the last of each
+sender need be read.
 """
 
 import selectors
@@ -19,14 +21,18 @@ from kopeck_exporter.fields import MalformedReportError
 LARGEST_MESSAGE_BYTES = 64 * 1024
 MOST_SENDERS = 64  # far above a node's ranks; bounds what a sender that leaks connections costs
 
+ROUND_SECONDS = 0.25
+MOST_AT_ONCE = 64  # of one sender, so that it keeps no other waiting
+
 Receive = Callable[[bytes, int, float], None]
 """Takes a message, its connection and the monotonic time; may raise MalformedReportError."""
 
 
-@dataclass(frozen=True)
+@dataclass
 class _Sender:
     socket: socket.socket
     connection: int
+    is_new: bool = True
 
 
 class ReportListener:
@@ -35,9 +41,16 @@ class ReportListener:
     Whatever a sender does, the others are served: what is no report is counted and dropped.
     """
 
-    def __init__(self, path: Path, receive: Receive, errors: ErrorCounts) -> None:
+    def __init__(
+        self,
+        path: Path,
+        receive: Receive,
+        errors: ErrorCounts,
+        round_seconds: float = ROUND_SECONDS,
+    ) -> None:
         """Raises OSError if nothing can listen at `path`."""
         self._receive = receive
+        self._round_seconds = round_seconds
         self._errors = errors
         self._connections = count()
         self._stopped = Event()
@@ -52,6 +65,7 @@ class ReportListener:
                     self._accept()
                 else:
                     self._read(key.data)
+            self._stopped.wait(self._round_seconds)
         self._close()
 
     def stop(self) -> None:
@@ -60,10 +74,15 @@ class ReportListener:
             self._socket.shutdown(socket.SHUT_RDWR)  # wakes the selector
 
     def _accept(self) -> None:
-        try:
-            accepted, _ = self._socket.accept()
-        except OSError:  # it left before we looked, or we are to stop
-            return
+        """All that wait."""
+        while True:
+            try:
+                accepted, _ = self._socket.accept()
+            except OSError:  # no more, or we are to stop
+                return
+            self._register(accepted)
+
+    def _register(self, accepted: socket.socket) -> None:
         if len(self._selector.get_map()) > MOST_SENDERS:
             self._errors.count(Fault.TOO_MANY_SENDERS)
             accepted.close()
@@ -73,24 +92,43 @@ class ReportListener:
         self._selector.register(accepted, selectors.EVENT_READ, data=sender)
 
     def _read(self, sender: _Sender) -> None:
-        """One message: the selector comes back for more, so no sender keeps others waiting."""
+        """The last of the messages that wait, and the first of a new sender.
+
+        That one tells a process that began anew from one that only connects again.
+        """
+        last = b""
+        for _ in range(MOST_AT_ONCE):
+            data = self._next_message(sender)
+            if data is None:
+                break
+            if sender.is_new:
+                self._take(data, sender)
+                sender.is_new = False
+            else:
+                last = data
+        if last:
+            self._take(last, sender)
+
+    def _next_message(self, sender: _Sender) -> bytes | None:
+        """None if there is none that can be read; the sender is let go where it ended."""
         try:
             data, _, flags, _ = sender.socket.recvmsg(LARGEST_MESSAGE_BYTES)
         except BlockingIOError:
-            return
+            return None
         except OSError:
             data, flags = b"", 0
         if not data:  # the end, or an empty message, which looks the same; senders reconnect
             self._selector.unregister(sender.socket)
             sender.socket.close()
-        elif flags & socket.MSG_TRUNC:
+            return None
+        if flags & socket.MSG_TRUNC:
             self._errors.count(Fault.TOO_LARGE)
-        else:
-            self._take(data, sender.connection)
+            return None
+        return data
 
-    def _take(self, data: bytes, connection: int) -> None:
+    def _take(self, data: bytes, sender: _Sender) -> None:
         try:
-            self._receive(data, connection, monotonic())
+            self._receive(data, sender.connection, monotonic())
         except MalformedReportError:
             self._errors.count(Fault.MALFORMED)
 

@@ -47,6 +47,8 @@ class Totals:
         return _merged(self, other, max)
 
 
+_NAMES = tuple(field.name for field in fields(Totals))
+
 ZERO = Totals(
     samples=0,
     step_bucket_counts=(0,) * (len(STEP_SECONDS_BUCKETS) + 1),
@@ -57,8 +59,7 @@ ZERO = Totals(
 
 def _merged(one: Totals, other: Totals, merge: Callable[[Any, Any], Any]) -> Totals:
     values = {
-        field.name: _merged_value(getattr(one, field.name), getattr(other, field.name), merge)
-        for field in fields(Totals)
+        name: _merged_value(getattr(one, name), getattr(other, name), merge) for name in _NAMES
     }
     return Totals(**values)
 

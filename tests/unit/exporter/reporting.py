@@ -232,7 +232,7 @@ def running_sidecar(
     )
     errors, worker, devices = ErrorCounts(), Worker(processes), Devices()
     collector = WorkerCollector(configuration, worker, devices, errors)
-    listener = ReportListener(path, inbox(worker, devices), errors)
+    listener = ReportListener(path, inbox(worker, devices), errors, round_seconds=0.001)
     server = PageServer(0, exporter_pages(3, worker, collector), request_seconds)
     threads = [
         Thread(target=listener.serve_until_stopped),

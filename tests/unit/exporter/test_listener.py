@@ -3,10 +3,12 @@
 import stat
 from contextlib import ExitStack
 from pathlib import Path
+from threading import Thread
 
 import pytest
 
-from kopeck_exporter.listener import LARGEST_MESSAGE_BYTES, MOST_SENDERS
+from kopeck_exporter.errors import ErrorCounts
+from kopeck_exporter.listener import LARGEST_MESSAGE_BYTES, MOST_SENDERS, ReportListener
 from tests.unit.exporter.reporting import Sender, Sidecar, running_sidecar
 from tests.waiting import eventually
 
@@ -68,6 +70,37 @@ def test_an_empty_message_ends_its_connection_and_nothing_else(
         sender.reconnect()
         sender.send(seq=9, samples=32)
         expect(sidecar, 32)
+
+
+def test_of_the_messages_that_wait_the_first_and_the_last_are_read(tmp_path: Path) -> None:
+    read: list[bytes] = []
+    errors = ErrorCounts()
+    path = tmp_path / "s"
+    listener = ReportListener(path, lambda data, *_: read.append(data), errors)
+    with Sender(path) as one, Sender(path) as other:
+        for number in range(30):
+            one.send_bytes(b"one %d" % number)
+            other.send_bytes(b"other %d" % number)
+        thread = Thread(target=listener.serve_until_stopped)
+        thread.start()
+
+        def all_read() -> None:
+            assert set(read) == {b"one 0", b"one 29", b"other 0", b"other 29"}
+
+        eventually(all_read)
+        listener.stop()
+        thread.join()
+
+
+def test_a_process_that_begins_anew_is_told_from_one_that_connects_again(
+    sidecar: Sidecar, sender: Sender
+) -> None:
+    sender.send(seq=50, samples=80)
+    expect(sidecar, 80)
+    sender.reconnect()
+    for sequence in range(60):  # soon past where the first one was
+        sender.send(seq=sequence, samples=2 * sequence)
+    expect(sidecar, 80 + 118)
 
 
 def test_senders_that_come_and_go_leave_no_connection_behind(sidecar: Sidecar) -> None:
