@@ -18,6 +18,7 @@ from kopeck_exporter.devices import Devices
 from kopeck_exporter.errors import ErrorCounts
 from kopeck_exporter.inbox import inbox
 from kopeck_exporter.listener import Receive, ReportListener
+from kopeck_exporter.metrics_page import MetricsPage
 from kopeck_exporter.pages import exporter_pages
 from kopeck_exporter.server import PageServer, Render
 from kopeck_exporter.worker import Worker
@@ -31,26 +32,27 @@ def main() -> int:
     # that has no handler yet, and a handler may run while its thread holds the lock it needs.
     signal.pthread_sigmask(signal.SIG_BLOCK, ENDING_SIGNALS)
     try:
-        server = _start(read_configuration(os.environ))
+        server, metrics = _start(read_configuration(os.environ))
     except ConfigurationError as error:
         sys.stderr.write(f"{error}\n")
         return 2
     signal.sigwait(ENDING_SIGNALS)
+    metrics.stop()
     server.scraped.clear()
     server.scraped.wait(LAST_SCRAPE_SECONDS)
     return 0
 
 
-def _start(configuration: Configuration) -> PageServer:
+def _start(configuration: Configuration) -> tuple[PageServer, MetricsPage]:
     """Listens to ranks and serves pages in threads that end with the process."""
     errors = ErrorCounts()
     dcgm = Dcgm(configuration.dcgm_endpoint, errors) if configuration.dcgm_endpoint else None
     worker, devices = Worker(configuration.processes), Devices(dcgm)
-    collector = WorkerCollector(configuration, worker, devices, errors)
-    pages = exporter_pages(configuration.worker, worker, collector)
+    metrics = MetricsPage(WorkerCollector(configuration, worker, devices, errors))
+    pages = exporter_pages(configuration.worker, worker, metrics)
     listener = _listener(configuration.socket, inbox(worker, devices), errors)
     server = _server(configuration.port, pages)
-    threads = [listener.serve_until_stopped, server.serve_until_shutdown]
+    threads = [listener.serve_until_stopped, server.serve_until_shutdown, metrics.keep_ready]
     if dcgm:
         threads.append(dcgm.ask_for_ever)
     for serve in threads:
@@ -58,7 +60,7 @@ def _start(configuration: Configuration) -> PageServer:
     if configuration.samples_gpus:
         _start_sampler()
     sys.stderr.write(f"listening on port {server.port} and at {configuration.socket}\n")
-    return server
+    return server, metrics
 
 
 def _start_sampler() -> None:

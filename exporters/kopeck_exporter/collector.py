@@ -1,4 +1,4 @@
-"""The worker's metrics, built from what is known at the moment of the scrape.
+"""The worker's metrics, built from what is known at the moment.
 
 What is unknown or stale has no sample: absence is the only value that no query mistakes.
 """

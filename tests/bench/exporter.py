@@ -1,8 +1,8 @@
 """What an exporter costs beside a training: eight ranks at ten steps a second, eight GPUs.
 
 The peer is prometheus_client alone with as many series, which nobody reports to. Both are scraped
-in turn, each under the sidecar's CPU limit, with an empty page between them that shows the machine's
-mood. Standard output ends with one JSON line.
+in turn, each under the sidecar's CPU limit, with an empty page between them that shows the mood of
+the machine. Standard output ends with one JSON line.
 """
 
 import json

@@ -19,6 +19,7 @@ from kopeck_exporter.devices import Devices
 from kopeck_exporter.errors import ErrorCounts
 from kopeck_exporter.inbox import inbox
 from kopeck_exporter.listener import ReportListener
+from kopeck_exporter.metrics_page import MetricsPage
 from kopeck_exporter.names import PHASES, STEP_JITTER_SECONDS_BUCKETS, STEP_SECONDS_BUCKETS
 from kopeck_exporter.pages import exporter_pages
 from kopeck_exporter.server import REQUEST_SECONDS, PageServer
@@ -233,7 +234,7 @@ def running_sidecar(
     errors, worker, devices = ErrorCounts(), Worker(processes), Devices()
     collector = WorkerCollector(configuration, worker, devices, errors)
     listener = ReportListener(path, inbox(worker, devices), errors, round_seconds=0.001)
-    server = PageServer(0, exporter_pages(3, worker, collector), request_seconds)
+    server = PageServer(0, exporter_pages(3, worker, MetricsPage(collector)), request_seconds)
     threads = [
         Thread(target=listener.serve_until_stopped),
         Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}),
