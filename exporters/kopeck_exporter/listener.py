@@ -1,7 +1,7 @@
 """The Unix socket on which ranks and samplers report.
 
 SOCK_SEQPACKET, because a datagram socket queues eleven messages for all senders together. It is
-looked at twice a second: messages are cumulative, so of those that wait only the last of each
+looked at once a second: messages are cumulative, so of those that wait only the last of each
 sender need be read.
 """
 
@@ -21,7 +21,7 @@ from kopeck_exporter.fields import MalformedReportError
 LARGEST_MESSAGE_BYTES = 64 * 1024
 MOST_SENDERS = 64  # far above a node's ranks; bounds what a sender that leaks connections costs
 
-ROUND_SECONDS = 0.5
+ROUND_SECONDS = 1.0
 MOST_AT_ONCE = 64  # of one sender, so that it keeps no other waiting
 
 Receive = Callable[[bytes, int, float], None]

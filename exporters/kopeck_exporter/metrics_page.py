@@ -10,7 +10,7 @@ from prometheus_client.registry import Collector
 from kopeck_exporter.exposition import openmetrics_page, text_page
 from kopeck_exporter.server import Page
 
-AHEAD_SECONDS = 1.0
+AHEAD_SECONDS = 2.0
 """Between two pages: a scrape tells what was known so long ago, at most."""
 
 FORGOTTEN_SECONDS = 120.0
