@@ -88,6 +88,13 @@ def test_nodes_that_have_none_or_all_of_the_pods_cpus_bind_nobody(
     assert bound(two_nodes(tmp_path, first, second)) == ([None, None], [])
 
 
+def test_ranks_are_not_crowded_onto_a_small_rest_of_the_pods_cpus(tmp_path: Path) -> None:
+    machine = two_nodes(tmp_path, first="0", second="1-3")
+    assert bound(machine)[0] == [frozenset({0}), frozenset({1, 2, 3})]
+    on_numa_node(machine, AZURE_GPUS[1], 0)
+    assert bound(machine) == ([None, None], [])
+
+
 def test_a_machine_that_tells_nothing_binds_nobody(tmp_path: Path) -> None:
     assert bound(tmp_path) == ([None, None], [])
     assert bound(with_gpus(tmp_path)) == ([None, None], [])
