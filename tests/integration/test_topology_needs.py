@@ -31,7 +31,7 @@ def said(control_plane: Any, node: str, *options: str) -> str:
         (
             "Standard_ND96isr_H100_v5",
             {"rdma/ib": "8"},
-            ["azure-nd", "request rdma/ib: 8", "no topology file of Standard_ND96isr_H100_v5"],
+            ["azure-nd", "request rdma/ib: 8", "set NCCL_TOPO_FILE=/etc/kopeck/topology.xml"],
             "EFA",
         ),
         (

@@ -17,6 +17,9 @@ ANNOTATION_CHECKPOINT_REQUEST = "kopeck.dev/checkpoint-request"
 """On a TrainingJob by its user, and from there on the pod of worker 0."""
 CHECKPOINT_REQUEST_PATTERN = "[A-Za-z0-9._:-]{1,64}"
 
+GPU_RESOURCE = "nvidia.com/gpu"
+"""Of those GPUs that NCCL drives."""
+
 TRAINER_CONTAINER = "trainer"
 EXPORTER_CONTAINER = "kopeck-exporter"
 EXPORTER_PORT = 9401
@@ -39,3 +42,7 @@ def pod_name(job: str, uid: str, attempt: int, worker: int) -> str:
 
 def revision_config_name(job: str, uid: str, revision: str) -> str:
     return f"{service_name(job, uid)}-{revision}"
+
+
+def nccl_config_name(job: str, uid: str, digest: str) -> str:
+    return f"{service_name(job, uid)}-nccl-{digest}"

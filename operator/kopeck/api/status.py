@@ -43,6 +43,20 @@ class Failure(Spec):
     finished_at: str | None = Field(None, description="RFC 3339, UTC.")
 
 
+class EffectiveNccl(Spec):
+    """What the attempt's pods get for NCCL beside what the spec says."""
+
+    platform: str | None = Field(
+        None, description="Of the nodes that the pods may get, if it is known and only one."
+    )
+    environment: dict[str, str] = Field(default={}, description="Variables of the trainer.")
+    resources: dict[str, str] = Field(default={}, description="Requested by the trainer.")
+    config_map: str | None = Field(None, description="The job's copy of the files.")
+    files: list[Literal["topology.xml", "nccl.conf"]] = Field(
+        default=[], max_length=2, description="Keys of it that the pods mount."
+    )
+
+
 class Effective(Spec):
     """What the pods are rendered from."""
 
@@ -54,6 +68,9 @@ class Effective(Spec):
     )
     created_at: str | None = Field(
         None, description="When the attempt's pods were first asked for; RFC 3339, UTC."
+    )
+    nccl: EffectiveNccl | None = Field(
+        None, description="Decided once for each attempt with GPUs, by the nodes of that moment."
     )
 
 

@@ -4,7 +4,7 @@ from typing import Any, ClassVar
 
 from pydantic import Field
 
-from kopeck.api.names import EXPORTER_CONTAINER, MAX_WORKERS
+from kopeck.api.names import EXPORTER_CONTAINER, GPU_RESOURCE, MAX_WORKERS
 from kopeck.api.spec import OpenSpec, Rule, Spec
 
 
@@ -89,7 +89,7 @@ class WorkersSpec(Spec):
     )
     gpus_per_worker: int = Field(0, ge=0, le=64, description="GPUs of one pod; 0 trains on CPU.")
     gpu_resource: str = Field(
-        "nvidia.com/gpu", max_length=253, description="The extended resource that GPUs are."
+        GPU_RESOURCE, max_length=253, description="The extended resource that GPUs are."
     )
     processes_per_worker: int | None = Field(
         None, ge=1, le=64, description="Ranks in one pod. Default: its GPUs, else 1."
@@ -101,6 +101,11 @@ class WorkersSpec(Spec):
     def processes(self) -> int:
         """Ranks in one pod."""
         return self.processes_per_worker or self.gpus_per_worker or 1
+
+    @property
+    def has_nvidia_gpus(self) -> bool:
+        """Whether the ranks talk by NCCL."""
+        return self.gpus_per_worker > 0 and self.gpu_resource == GPU_RESOURCE
 
     @property
     def template_spec(self) -> dict[str, Any]:

@@ -10,9 +10,10 @@ from rich.text import Text
 from rich.tree import Tree
 
 from kopeck.api.errors import ConfigError
+from kopeck.api.names import GPU_RESOURCE
 from kopeck.topology.environment import pod_needs
-from kopeck.topology.needs import ConfigMapMount, Need, PodNeeds, Setting
-from kopeck.topology.node import GPU_RESOURCE, NodeFacts, node_facts
+from kopeck.topology.needs import ConfigMapMount, Need, PodNeeds, TopologyFile
+from kopeck.topology.node import NodeFacts, node_facts
 from kopeck.topology.pod import PodView
 from kopeck.topology.resources import Request
 
@@ -26,8 +27,7 @@ def needs(
 ) -> None:
     """Print what a pod with all GPUs of a node needs to reach the others, each with its reason.
 
-    Nothing is changed: write it into the TrainingJob's workers.resources.limits, spec.nccl.env and
-    workers.template.
+    The pods of a TrainingJob get it by themselves where all nodes that they may get need the same.
     """
     facts = asyncio.run(_node(node, kubeconfig))
     pod = PodView(gpus=facts.gpus, resources=frozenset({GPU_RESOURCE, "memory"}))
@@ -59,8 +59,8 @@ def _tree(node: str, found: PodNeeds) -> Tree:
 
 def _sentence(need: Need) -> str:
     match need:
-        case Setting():
-            return f"set {need.name}={need.value}: {need.reason}"
+        case TopologyFile():
+            return f"set {need.variable}={need.path}: {need.reason}"
         case Request():
             return f"request {need.resource}: {need.quantity} ({need.reason})"
         case ConfigMapMount():

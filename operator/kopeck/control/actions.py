@@ -37,6 +37,8 @@ class Actions:
             )
         for name, annotations in step.pod_annotations.items():
             await self._annotate(key, name, annotations)
+        if step.nccl_config:
+            return await self._create_named(step.nccl_config)
         if not step.pods or step.service is None or step.config is None:
             return []
         try:
@@ -45,6 +47,15 @@ class Actions:
         except RefusedError as refused:
             return [str(refused)]
         return await self._create_pods(step.pods)
+
+    async def _create_named(self, config_map: Mapping[str, Any]) -> list[str]:
+        """The refusal of a ConfigMap that status is about to name, if there is one."""
+        try:
+            created = await self._cluster.create_owned("configmaps", config_map)
+        except RefusedError as refused:
+            return [str(refused)]
+        name = config_map["metadata"]["name"]
+        return [] if created else [f"ConfigMap {name} is being deleted; it is made again after it"]
 
     async def _annotate(self, key: JobKey, name: str, annotations: Mapping[str, str]) -> None:
         annotated = await self._cluster.annotate_pod(key.namespace, name, annotations)

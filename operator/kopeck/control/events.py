@@ -20,6 +20,7 @@ def transition_events(
     wrong = first_wrong_loss(job.status.training, after.training)
     told = [_event(job, "Warning", "WrongLoss", wrong, now)] if wrong else []
     return [
+        *_platform_events(job, after, now),
         *_setting_events(job, after, now),
         *told,
         *_request_events(job, after, now),
@@ -27,15 +28,35 @@ def transition_events(
     ]
 
 
+def _platform_events(job: JobView, after: TrainingJobStatus, now: datetime) -> list[dict[str, Any]]:
+    """What the pods of an attempt lack to reach each other at full speed, when that changes."""
+    before, found = (
+        next((each for each in status.conditions if each.type == "PlatformKnown"), None)
+        for status in (job.status, after)
+    )
+    if found is None or found.reason == "Known" or (before and before.message == found.message):
+        return []
+    return [_event(job, "Warning", found.reason, found.message, now)]
+
+
 def _setting_events(job: JobView, after: TrainingJobStatus, now: datetime) -> list[dict[str, Any]]:
     """Once for each revision: what the user's settings of NCCL cost."""
-    before = job.status.effective
-    if after.effective is None or (before and before.revision == after.effective.revision):
+    if after.effective is None or not _is_first_sight(job, after):
         return []
+    platform = after.effective.nccl.platform if after.effective.nccl else None
     return [
         _event(job, *_KIND_AND_REASON[each.harm], str(each), now)
-        for each in nccl_warnings(job.spec)
+        for each in nccl_warnings(job.spec, platform)
     ]
+
+
+def _is_first_sight(job: JobView, after: TrainingJobStatus) -> bool:
+    """Whether a revision's settings can be judged first: once its nodes were looked at, if so."""
+    before, effective = job.status.effective, after.effective
+    if effective and effective.nccl and before and before.nccl is None:
+        return after.attempt == 0 or after.restart_reason == "NewRevision"
+    is_new = before is None or effective is None or before.revision != effective.revision
+    return is_new and not job.spec.workers.has_nvidia_gpus
 
 
 _KIND_AND_REASON = {

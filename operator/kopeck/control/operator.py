@@ -12,6 +12,7 @@ from kopeck.control.actions import Actions
 from kopeck.control.cache import Cache
 from kopeck.control.dirty_queue import DirtyQueue
 from kopeck.control.figures import Figures
+from kopeck.control.gpu_nodes import GpuNodes
 from kopeck.control.health import Health
 from kopeck.control.ledgers import Ledgers
 from kopeck.control.metrics import OperatorMetrics
@@ -19,6 +20,7 @@ from kopeck.control.prices import Prices
 from kopeck.control.reconcile import Reconciler
 from kopeck.control.server import serve
 from kopeck.control.settings import OperatorSettings
+from kopeck.control.surroundings import SurroundingsReader
 from kopeck.control.sync import Sync
 from kopeck.control.watch import Watch
 from kopeck.control.workers import Workers
@@ -54,6 +56,7 @@ async def run_operator(configuration: Configuration, settings: OperatorSettings)
             prices=Prices(cluster, book),
             actions=Actions(cluster, cache),
             figures=Figures(cluster, timedelta(seconds=settings.refresh_seconds)),
+            surroundings=SurroundingsReader(cluster, GpuNodes(cluster)),
             exporter_image=settings.exporter_image,
             pods_known_until=lambda: sync.pods_known_until,
         )

@@ -17,6 +17,7 @@ from kopeck.control.figures import Figures
 from kopeck.control.ledgers import Ledgers
 from kopeck.control.prices import Prices
 from kopeck.control.status_patch import status_patch
+from kopeck.control.surroundings import SurroundingsReader
 from kopeck.cost.charging import HeldPod
 from kopeck.cost.dollars import exact_dollars
 from kopeck.cost.ledger import Ledger
@@ -44,6 +45,7 @@ class Reconciler:
     prices: Prices
     actions: Actions
     figures: Figures
+    surroundings: SurroundingsReader
     exporter_image: str
     pods_known_until: Callable[[], datetime]
     """The last moment of which the cache is known to be true."""
@@ -58,14 +60,16 @@ class Reconciler:
             self._let_go(key, job, ledger)
             return None
         await self._tell_rates(key, ledger)
-        step = self._plan(job)
+        step = await self._plan(job)
         if step.cannot_be_undone:
             fresh = await self._read_again(key)
             if fresh is None:
                 return 0.0
-            job, step = fresh, self._plan(fresh)
+            job, step = fresh, await self._plan(fresh)
         refusals = await self.actions.carry_out(key, step)
-        status = _explaining(step.status, refusals, self.clock())
+        # A decision without the ConfigMap that it names would leave its pods waiting for ever.
+        decided = job.status if refusals and step.nccl_config else step.status
+        status = _explaining(decided, refusals, self.clock())
         status = await self.figures.added(job, status, ledger, self.clock())
         changed = await self._write(job, status)
         _log_pass(job, status, perf_counter() - started, changed=changed)
@@ -108,13 +112,14 @@ class Reconciler:
             if annotated is not None:
                 self.cache.see_pod(annotated, self.clock())
 
-    def _plan(self, job: JobView) -> Step:
-        now = self.clock()
+    async def _plan(self, job: JobView) -> Step:
+        pods = self.cache.pods(job.key)
         try:
-            return plan(job, self.cache.pods(job.key), self.exporter_image, now)
+            surroundings = await self.surroundings.of(job, pods)
+            return plan(job, pods, self.exporter_image, self.clock(), surroundings)
         except SpecError as error:
             conditions = with_condition(
-                job.status.conditions, "Running", "False", "InvalidSpec", str(error), now
+                job.status.conditions, "Running", "False", "InvalidSpec", str(error), self.clock()
             )
             return Step(job.status.model_copy(update={"conditions": conditions}))
 

@@ -60,7 +60,8 @@ def _cluster_rules() -> list[dict[str, Any]]:
         _rule("", "pods/proxy", "get"),  # /progress of the exporters
         _rule("", "services", "create patch"),
         _rule("", "configmaps", "get create"),
-        _rule("", "nodes namespaces", "get"),
+        _rule("", "nodes", "get list"),
+        _rule("", "namespaces", "get"),
         _rule("", "events", "create"),
     ]
 

@@ -48,13 +48,8 @@ class Cluster:
 
     async def all_pods(self) -> AsyncIterator[tuple[list[dict[str, Any]], str]]:
         """All pods of ours in chunks, each with the resource version of the list."""
-        query = {"labelSelector": names.LABEL_JOB, "limit": _CHUNK}
-        while True:
-            answer = await self._api.request("GET", "/api/v1/pods", query=query)
+        async for answer in self._chunks("/api/v1/pods", {"labelSelector": names.LABEL_JOB}):
             yield answer["items"], answer["metadata"]["resourceVersion"]
-            if not answer["metadata"].get("continue"):
-                return
-            query = query | {"continue": answer["metadata"]["continue"]}
 
     async def write_status(
         self, key: JobKey, resource_version: str, patch: Mapping[str, Any]
@@ -139,6 +134,21 @@ class Cluster:
         except NotFoundError:
             return None
         return node
+
+    async def all_nodes(self) -> AsyncIterator[list[dict[str, Any]]]:
+        """All nodes in chunks."""
+        async for answer in self._chunks("/api/v1/nodes", {}):
+            yield answer["items"]
+
+    async def _chunks(self, path: str, query: Mapping[str, str]) -> AsyncIterator[dict[str, Any]]:
+        """The answers to a list that is too long for one."""
+        query = {**query, "limit": _CHUNK}
+        while True:
+            answer: dict[str, Any] = await self._api.request("GET", path, query=query)
+            yield answer
+            if not answer["metadata"].get("continue"):
+                return
+            query = query | {"continue": answer["metadata"]["continue"]}
 
     async def progress(self, namespace: str, pod: str) -> dict[str, Any]:
         """/progress of a pod's exporter, through the API server: reachable from everywhere."""

@@ -1,36 +1,47 @@
-"""What the user sets for NCCL, and what is to be said of it before any node is known."""
+"""What the user sets for NCCL, and what is to be said of it."""
 
 from collections.abc import Mapping
 from typing import Any
 
+from kopeck.api.json_shapes import mapping, mappings
 from kopeck.api.names import TRAINER_CONTAINER
 from kopeck.api.trainingjob import TrainingJobSpec
+from kopeck.topology.environment import TOPO_FILE, TOPOLOGY_PATH
 from kopeck.topology.harmful_settings import SettingWarning, setting_warnings
 from kopeck.topology.node import NodeFacts
 from kopeck.topology.platform import Platform, platform_of
 
 
-def nccl_warnings(spec: TrainingJobSpec) -> list[SettingWarning]:
-    """Of spec.nccl.env and the template's environment, the worst first; none without GPUs."""
+def nccl_warnings(spec: TrainingJobSpec, platform: str | None = None) -> list[SettingWarning]:
+    """Of spec.nccl and the template's environment, the worst first; none without GPUs.
+
+    `platform` is that of the nodes. None where they do not tell: then what the job asks of its
+    nodes is taken for it.
+    """
     if not spec.workers.gpus_per_worker:
         return []
-    return setting_warnings(_settings(spec), _platform(spec), vendor={})
+    known = Platform(platform) if platform else _platform(spec)
+    return setting_warnings(_settings(spec), known, vendor={})
 
 
 def _settings(spec: TrainingJobSpec) -> dict[str, str]:
     """The template is merged over the rest, so that its values count."""
-    return spec.nccl.env | {
-        str(each["name"]): str(each["value"])
-        for each in _trainer(spec).get("env") or []
-        if isinstance(each, Mapping) and {"name", "value"} <= each.keys()
-    }
+    own_file = {TOPO_FILE: TOPOLOGY_PATH} if spec.nccl.topology_config_map else {}
+    return (
+        own_file
+        | spec.nccl.env
+        | {
+            str(each["name"]): str(each["value"])
+            for each in mappings(_trainer(spec).get("env"))
+            if {"name", "value"} <= each.keys()
+        }
+    )
 
 
 def _platform(spec: TrainingJobSpec) -> Platform | None:
     """By what the job asks of its nodes; None where that does not tell."""
-    selector = spec.workers.template_spec.get("nodeSelector")
     wanted = NodeFacts(
-        labels=selector if isinstance(selector, Mapping) else {},
+        labels=mapping(spec.workers.template_spec.get("nodeSelector")),
         allocatable={name: str(amount) for name, amount in _limits(spec).items()},
     )
     found = platform_of(wanted).platform

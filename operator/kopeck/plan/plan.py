@@ -20,6 +20,8 @@ from kopeck.plan.checkpoint_request import (
 from kopeck.plan.conditions import with_condition
 from kopeck.plan.ending import completed, failed, timed_out
 from kopeck.plan.job_view import JobView
+from kopeck.plan.nccl_decision import Hidden, Surroundings, nccl_decision
+from kopeck.plan.own_topology import TopologyFileError
 from kopeck.plan.pod_facts import PodFacts
 from kopeck.plan.pods import Attempt, worker_pods
 from kopeck.plan.restart import changed_by_user, next_attempt
@@ -33,10 +35,21 @@ from kopeck.plan.step import Step
 _FAILURE_GRACE_SECONDS = 5
 # How often worker 0 is asked whether the checkpoint that a user waits for is complete.
 _ANSWER_POLL = timedelta(seconds=2)
+# How soon nodes and files are looked at again that could not be read, or cannot be used.
+_SURROUNDINGS_POLL = timedelta(seconds=10)
 
 
-def plan(job: JobView, pods: Sequence[PodFacts], exporter_image: str, now: datetime) -> Step:
-    """The step of one pass. Raises SpecError where the spec cannot be run."""
+def plan(
+    job: JobView,
+    pods: Sequence[PodFacts],
+    exporter_image: str,
+    now: datetime,
+    surroundings: Surroundings | Hidden | None = None,
+) -> Step:
+    """The step of one pass. Raises SpecError where the spec cannot be run.
+
+    `surroundings` are there where `awaits_decision` asks for them.
+    """
     if job.status.effective is None:
         return Step(_accepted(job, now))
     current = sorted(
@@ -55,7 +68,7 @@ def plan(job: JobView, pods: Sequence[PodFacts], exporter_image: str, now: datet
     if old := [pod for pod in pods if pod.attempt < job.status.attempt]:
         return _end_old_attempts(situation, old)
     if not situation.effective.populated:
-        return _populate(situation, exporter_image)
+        return _populate(situation, exporter_image, surroundings)
     return _follow(situation)
 
 
@@ -92,7 +105,9 @@ def _end_old_attempts(situation: Situation, old: Sequence[PodFacts]) -> Step:
     )
 
 
-def _populate(situation: Situation, exporter_image: str) -> Step:
+def _populate(
+    situation: Situation, exporter_image: str, surroundings: Surroundings | Hidden | None
+) -> Step:
     """Make the pods that are missing, until all of them have existed."""
     status, effective = situation.status, situation.effective
     begins_at = parse_timestamp(status.retry_at) if status.retry_at else situation.now
@@ -105,7 +120,16 @@ def _populate(situation: Situation, exporter_image: str) -> Step:
     if late := timed_out(situation):
         return Step(late, cannot_be_undone=True)
     key, spec = situation.job.key, situation.spec
-    attempt = Attempt(key, status.attempt, effective.revision, effective.workers, exporter_image)
+    if surroundings is not None:
+        return _decide_nccl(situation, surroundings)
+    attempt = Attempt(
+        key,
+        status.attempt,
+        effective.revision,
+        effective.workers,
+        exporter_image,
+        effective.nccl,
+    )
     return Step(
         status,
         service=headless_service(key),
@@ -113,6 +137,27 @@ def _populate(situation: Situation, exporter_image: str) -> Step:
         pods=worker_pods(attempt, spec, missing),
         due_at=deadline(effective, spec.run_policy),
     )
+
+
+def _decide_nccl(situation: Situation, surroundings: Surroundings | Hidden) -> Step:
+    """Written down before the first pod: no later node or restart changes a running attempt."""
+    look_again_at = situation.now + _SURROUNDINGS_POLL
+    if isinstance(surroundings, Hidden):
+        waits = situation.saying("Running", "False", "Refused", surroundings.refusal)
+        return Step(waits.status, due_at=look_again_at)
+    try:
+        decision = nccl_decision(situation.job, surroundings)
+    except TopologyFileError as wrong:
+        waits = situation.saying("Running", "False", "InvalidTopology", str(wrong))
+        return Step(waits.status, due_at=look_again_at)
+    effective = situation.effective.model_copy(update={"nccl": decision.effective})
+    decided = situation.deciding(effective=effective).saying(
+        "PlatformKnown",
+        "True" if decision.is_platform_known else "False",
+        decision.reason,
+        decision.message,
+    )
+    return Step(decided.status, nccl_config=decision.config_map)
 
 
 def _follow(situation: Situation) -> Step:

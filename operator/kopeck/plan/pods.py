@@ -7,7 +7,14 @@ from typing import Any
 from kopeck.api import names
 from kopeck.api.errors import SpecError
 from kopeck.api.job_key import JobKey
+from kopeck.api.status import EffectiveNccl
 from kopeck.api.trainingjob import TrainingJobSpec
+from kopeck.plan.nccl_rendering import (
+    config_volume,
+    nccl_environment,
+    nccl_mounts,
+    nccl_volumes,
+)
 from kopeck.plan.owner import owner_reference
 from kopeck.plan.template import merged
 
@@ -37,6 +44,8 @@ class Attempt:
     revision: str
     workers: int
     exporter_image: str
+    nccl: EffectiveNccl | None = None
+    """None for attempts without GPUs, and before it is decided."""
 
     @property
     def labels(self) -> dict[str, str]:
@@ -128,9 +137,9 @@ def _trainer(attempt: Attempt, spec: TrainingJobSpec) -> dict[str, Any]:
             *_trainer_environment(attempt, spec),
             _worker_index(),
             _pod_address(),
-            *_nccl(spec),
+            *nccl_environment(attempt.nccl, spec.nccl.env),
         ],
-        "resources": _trainer_resources(spec),
+        "resources": _trainer_resources(attempt, spec),
         "terminationMessagePath": "/dev/termination-log",
         "securityContext": _RESTRICTED,
         "volumeMounts": [
@@ -138,6 +147,7 @@ def _trainer(attempt: Attempt, spec: TrainingJobSpec) -> dict[str, Any]:
             {"name": "kopeck-telemetry", "mountPath": _SOCKET_FOLDER},
             {"name": "kopeck-podinfo", "mountPath": _PODINFO_FOLDER, "readOnly": True},
             {"name": "kopeck-shared-memory", "mountPath": "/dev/shm"},  # noqa: S108  in the pod
+            *nccl_mounts(attempt.nccl),
         ],
     }
     if spec.image_pull_policy:
@@ -177,22 +187,19 @@ def _worker_index() -> dict[str, Any]:
     return {"name": "KOPECK_WORKER", "valueFrom": {"fieldRef": {"fieldPath": path}}}
 
 
-def _nccl(spec: TrainingJobSpec) -> list[dict[str, str]]:
-    return [{"name": name, "value": value} for name, value in sorted(spec.nccl.env.items())]
-
-
 def _pod_address() -> dict[str, Any]:
     """By which the launcher tells the interface of the pod network from others."""
     return {"name": "KOPECK_POD_IP", "valueFrom": {"fieldRef": {"fieldPath": "status.podIP"}}}
 
 
-def _trainer_resources(spec: TrainingJobSpec) -> dict[str, Any]:
+def _trainer_resources(attempt: Attempt, spec: TrainingJobSpec) -> dict[str, Any]:
     workers = spec.workers
     resources = workers.resources.model_dump(exclude_defaults=True) if workers.resources else {}
+    decided = attempt.nccl.resources if attempt.nccl else {}
+    limits = decided | resources.get("limits", {})
     if workers.gpus_per_worker:
-        limits = resources.get("limits", {}) | {workers.gpu_resource: str(workers.gpus_per_worker)}
-        resources["limits"] = limits
-    return resources
+        limits |= {workers.gpu_resource: str(workers.gpus_per_worker)}
+    return resources | {"limits": limits} if limits else resources
 
 
 def _exporter(attempt: Attempt, spec: TrainingJobSpec) -> dict[str, Any]:
@@ -227,10 +234,11 @@ def _volumes(attempt: Attempt) -> list[dict[str, Any]]:
     config = names.revision_config_name(attempt.key.name, attempt.key.uid, attempt.revision)
     annotations = {"path": "annotations", "fieldRef": {"fieldPath": "metadata.annotations"}}
     return [
-        {"name": "kopeck-config", "configMap": {"name": config}},
+        {"name": "kopeck-config"} | config_volume(config, attempt.nccl),
         {"name": "kopeck-telemetry", "emptyDir": {"medium": "Memory", "sizeLimit": "16Mi"}},
         {"name": "kopeck-shared-memory", "emptyDir": {"medium": "Memory"}},
         {"name": "kopeck-podinfo", "downwardAPI": {"items": [annotations]}},
+        *nccl_volumes(attempt.nccl),
     ]
 
 

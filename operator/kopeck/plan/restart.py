@@ -2,7 +2,7 @@
 
 from datetime import datetime
 
-from kopeck.api.status import Effective, RestartReason, TrainingJobStatus
+from kopeck.api.status import Condition, Effective, RestartReason, TrainingJobStatus
 from kopeck.api.timestamps import format_timestamp
 from kopeck.plan.figures import training_after_loss
 from kopeck.plan.revision import revision_hash
@@ -46,6 +46,15 @@ def changed_by_user(situation: Situation) -> TrainingJobStatus | None:
     wanted = situation.deciding(
         effective=Effective(revision=revision, workers=workers),
         observed_generation=situation.job.generation,
+        conditions=_without_platform(situation),
     )
     reason: RestartReason = "Resized" if is_resize else "NewRevision"
     return next_attempt(wanted, reason, f"starting again with {told}")
+
+
+def _without_platform(situation: Situation) -> list[Condition]:
+    """What was found of nodes with GPUs says nothing of a job that asks for none any more."""
+    conditions = situation.status.conditions
+    if situation.spec.workers.has_nvidia_gpus:
+        return conditions
+    return [each for each in conditions if each.type != "PlatformKnown"]

@@ -25,15 +25,22 @@ def headless_service(key: JobKey) -> dict[str, Any]:
 
 def revision_config(key: JobKey, spec: TrainingJobSpec, revision: str) -> dict[str, Any]:
     """The immutable ConfigMap that is the revision and configures its trainers."""
+    data = {
+        "config.json": canonical_json(trainer_config(spec)),
+        "revision.json": canonical_json(revision_content(spec)),
+    }
+    name = names.revision_config_name(key.name, key.uid, revision)
+    return owned_config_map(key, name, data)
+
+
+def owned_config_map(key: JobKey, name: str, data: dict[str, str]) -> dict[str, Any]:
+    """An immutable ConfigMap that goes with its job."""
     return {
         "apiVersion": "v1",
         "kind": "ConfigMap",
-        "metadata": _metadata(key, names.revision_config_name(key.name, key.uid, revision)),
+        "metadata": _metadata(key, name),
         "immutable": True,
-        "data": {
-            "config.json": canonical_json(trainer_config(spec)),
-            "revision.json": canonical_json(revision_content(spec)),
-        },
+        "data": data,
     }
 
 

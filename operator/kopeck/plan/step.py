@@ -15,6 +15,8 @@ class Step:
     status: TrainingJobStatus
     service: dict[str, Any] | None = None
     config: dict[str, Any] | None = None
+    nccl_config: dict[str, Any] | None = None
+    """The ConfigMap that `status` names: while it is refused, status is not to be written."""
     pods: list[dict[str, Any]] = field(default_factory=list)
     old_attempts: list[int] = field(default_factory=list)
     """Attempts whose pods are to be deleted."""

@@ -5,10 +5,10 @@ docs/nccl-environment.md. The user's own values, resources and mounts win.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from kopeck.topology.library import find_instance_type
-from kopeck.topology.needs import ConfigMapMount, Missing, Need, Note, PodNeeds, Setting
+from kopeck.topology.needs import ConfigMapMount, Missing, Need, Note, PodNeeds, TopologyFile
 from kopeck.topology.node import NodeFacts
 from kopeck.topology.platform import Cloud, NodePlatform, Platform, platform_of
 from kopeck.topology.pod import PodView
@@ -23,6 +23,8 @@ from kopeck.topology.resources import (
 )
 
 TOPO_FILE = "NCCL_TOPO_FILE"
+TOPOLOGY_PATH = "/etc/kopeck/topology.xml"
+"""Where pods have a topology file that kopeck brings; the launcher knows the folder as kopeck's."""
 GIB_SCRIPT = "/usr/local/gib/scripts/set_nccl_env.sh"
 TCPXO_SCRIPT = "/usr/local/nvidia/lib64/nccl-env-profile.sh"
 CONF_FILE = "/etc/nccl.conf"
@@ -38,7 +40,7 @@ class _Case:
     found: NodePlatform
     pod: PodView
     workers: int
-    topology_file: str | None
+    brings_topology: bool
 
     @property
     def has_claimed_fabric(self) -> bool:
@@ -47,17 +49,24 @@ class _Case:
 
 
 def pod_needs(
-    node: NodeFacts, pod: PodView, *, workers: int, topology_file: str | None = None
+    node: NodeFacts,
+    pod: PodView,
+    *,
+    workers: int,
+    platform: Platform | None = None,
+    brings_topology: bool = True,
 ) -> PodNeeds:
     """What the pods of a job with so many workers need on such a node.
 
-    `topology_file` is the path in the pod of the file of the node's instance type, None where
-    there is none.
+    `platform` is the user's word on it, None to go by the node. Without `brings_topology` the
+    user wants no topology file of the library.
     """
     found = platform_of(node)
+    if platform is not None:
+        found = replace(found, platform=platform, reason="spec.nccl.platform")
     if not pod.gpus:
         return PodNeeds(found, (Note("the pod has no NVIDIA GPU: NCCL is not used"),))
-    case = _Case(node=node, found=found, pod=pod, workers=workers, topology_file=topology_file)
+    case = _Case(node=node, found=found, pod=pod, workers=workers, brings_topology=brings_topology)
     needs = [*_topology(case), *_of_multi_node_nvlink(case), *_of_several_pods_a_node(case)]
     if workers == 1:
         needs.append(Note("one worker: no other node is reached, so no fabric is requested"))
@@ -85,15 +94,13 @@ def _azure_topology(case: _Case) -> Iterator[Need]:
         yield Note(f"{TOPO_FILE} is not set: the hosts of {instance_type} have no topology file")
     elif case.pod.sets(TOPO_FILE):
         yield Note(f"{TOPO_FILE} is the user's own")
-    elif case.topology_file is None:
-        yield Missing(
-            f"no topology file of {instance_type}: NCCL sees a flat tree and turns GPUDirect RDMA"
-            f" off; mount the host's file and set {TOPO_FILE} in spec.nccl.env"
-        )
+    elif not case.brings_topology:
+        yield Note("kopeck brings no topology file: spec.nccl.topology is not auto")
     else:
-        yield Setting(
+        yield TopologyFile(
             TOPO_FILE,
-            case.topology_file,
+            TOPOLOGY_PATH,
+            known,
             "pods do not see the host's /etc/nccl.conf, and without the file's PCIe bridges NCCL"
             " turns GPUDirect RDMA off",
         )

@@ -2,16 +2,18 @@
 
 from dataclasses import dataclass
 
+from kopeck.topology.instance_type import InstanceType
 from kopeck.topology.platform import NodePlatform
 from kopeck.topology.resources import Request
 
 
 @dataclass(frozen=True)
-class Setting:
-    """A variable of the training container, and why it is set."""
+class TopologyFile:
+    """The file of an instance type of the library, the variable that names it, and why."""
 
-    name: str
-    value: str
+    variable: str
+    path: str
+    instance_type: InstanceType
     reason: str
 
 
@@ -40,7 +42,7 @@ class Note:
     sentence: str
 
 
-Need = Setting | Request | ConfigMapMount | Missing | Note
+Need = TopologyFile | Request | ConfigMapMount | Missing | Note
 
 
 @dataclass(frozen=True)
@@ -52,7 +54,11 @@ class PodNeeds:
 
     @property
     def environment(self) -> dict[str, str]:
-        return {each.name: each.value for each in self.needs if isinstance(each, Setting)}
+        return {each.variable: each.path for each in self.topology_files}
+
+    @property
+    def topology_files(self) -> list[TopologyFile]:
+        return [each for each in self.needs if isinstance(each, TopologyFile)]
 
     @property
     def resources(self) -> dict[str, str]:

@@ -4,9 +4,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from kopeck.api.names import TRAINER_CONTAINER
+from kopeck.api.json_shapes import mapping, mappings
+from kopeck.api.names import GPU_RESOURCE, TRAINER_CONTAINER
 from kopeck.api.quantities import parse_quantity
-from kopeck.topology.node import GPU_RESOURCE
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,25 +35,47 @@ class PodView:
         return any(f"{path}/".startswith(f"{each.rstrip('/')}/") for each in self.mount_paths)
 
 
+def requested_amounts(container: Mapping[str, Any]) -> dict[str, Any]:
+    """What a container requests or limits, by resource."""
+    resources = mapping(container.get("resources"))
+    return {**mapping(resources.get("requests")), **mapping(resources.get("limits"))}
+
+
+def training_container(pod_spec: Mapping[str, Any]) -> Mapping[str, Any]:
+    return next(each for each in pod_spec["containers"] if each["name"] == TRAINER_CONTAINER)
+
+
 def pod_view(manifest: Mapping[str, Any]) -> PodView:
-    """Of a pod's manifest, before it is created."""
+    """Of a pod's manifest, before it is created: its parts may have any shape."""
     spec = manifest["spec"]
-    trainer = next(each for each in spec["containers"] if each["name"] == TRAINER_CONTAINER)
-    resources = trainer.get("resources") or {}
-    amounts = {**(resources.get("requests") or {}), **(resources.get("limits") or {})}
+    trainer = training_container(spec)
+    amounts = requested_amounts(trainer)
     return PodView(
-        gpus=int(parse_quantity(amounts.get(GPU_RESOURCE, 0))),
-        environment={each["name"]: each.get("value", "") for each in trainer.get("env") or []},
+        gpus=_whole(amounts.get(GPU_RESOURCE)),
+        environment={
+            str(each.get("name")): str(each.get("value", ""))
+            for each in mappings(trainer.get("env"))
+        },
         resources=frozenset(amounts),
-        mount_paths=frozenset(each["mountPath"] for each in trainer.get("volumeMounts") or []),
-        annotations=frozenset(manifest["metadata"].get("annotations") or {}),
+        mount_paths=frozenset(
+            str(each.get("mountPath")) for each in mappings(trainer.get("volumeMounts"))
+        ),
+        annotations=frozenset(mapping(manifest["metadata"].get("annotations"))),
         containers=frozenset(_names(spec)),
-        claims=len(resources.get("claims") or []),
-        is_on_host_network=bool(spec.get("hostNetwork")),
+        claims=len(mappings(mapping(trainer.get("resources")).get("claims"))),
+        is_on_host_network=spec.get("hostNetwork") is True,
     )
+
+
+def _whole(amount: Any) -> int:
+    """0 for what is no quantity: the API server refuses the pod and says so."""
+    try:
+        return int(parse_quantity(amount))
+    except ValueError:
+        return 0
 
 
 def _names(spec: Mapping[str, Any]) -> Iterator[str]:
     for kind in ("containers", "initContainers"):
-        for container in spec.get(kind) or []:
-            yield container["name"]
+        for container in mappings(spec.get(kind)):
+            yield str(container.get("name"))

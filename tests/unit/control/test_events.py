@@ -2,10 +2,13 @@
 
 from typing import Any
 
+import pytest
+
 from kopeck.api.status import (
     CheckpointRequest,
     Condition,
     Effective,
+    EffectiveNccl,
     TrainingJobStatus,
     TrainingStatus,
 )
@@ -53,8 +56,13 @@ def test_the_first_wrong_loss_is_told_and_no_later_one() -> None:
     assert told(diverged, running(step=5, nonfinite_losses=2)) == []
 
 
-def accepted(revision: str = "r1") -> TrainingJobStatus:
-    return TrainingJobStatus(effective=Effective(revision=revision, workers=2))
+def accepted(revision: str = "r1", **status: Any) -> TrainingJobStatus:
+    return TrainingJobStatus(effective=Effective(revision=revision, workers=2), **status)
+
+
+def decided(platform: str | None = None, **status: Any) -> TrainingJobStatus:
+    effective = Effective(revision="r1", workers=2, nccl=EffectiveNccl(platform=platform))
+    return TrainingJobStatus(effective=effective, **status)
 
 
 def told_of_settings(
@@ -64,16 +72,63 @@ def told_of_settings(
     return [(each["reason"], each["message"]) for each in transition_events(job, after, T0)]
 
 
-def test_what_settings_cost_is_told_once_for_each_revision() -> None:
-    spec = {"workers": {"gpusPerWorker": 8}, "nccl": {"env": {"NCCL_P2P_DISABLE": "1"}}}
-    for before in (TrainingJobStatus(), accepted("r0")):
-        [(reason, message)] = told_of_settings(before, accepted(), **spec)
+COSTLY = {"workers": {"gpusPerWorker": 8}, "nccl": {"env": {"NCCL_P2P_DISABLE": "1"}}}
+
+
+def test_what_settings_cost_is_told_once_the_nodes_of_a_revision_are_known() -> None:
+    new_revision = {"attempt": 1, "restart_reason": "NewRevision"}
+    for status in ({}, new_revision):
+        [(reason, message)] = told_of_settings(accepted(**status), decided(**status), **COSTLY)
         assert reason == "CostlySetting"
         assert message.startswith("NCCL_P2P_DISABLE=1: ")
-    assert told_of_settings(accepted(), accepted(), **spec) == []
-    assert told_of_settings(TrainingJobStatus(), TrainingJobStatus(), **spec) == []
+    assert told_of_settings(TrainingJobStatus(), accepted(), **COSTLY) == []
+    assert told_of_settings(decided(), decided(), **COSTLY) == []
+    lost = {"attempt": 1, "restart_reason": "PodLost"}
+    assert told_of_settings(accepted(**lost), decided(**lost), **COSTLY) == []
+    assert told_of_settings(TrainingJobStatus(), TrainingJobStatus(), **COSTLY) == []
+
+
+def test_settings_of_gpus_that_wait_for_no_decision_are_judged_with_the_revision() -> None:
+    amd = COSTLY | {"workers": {"gpusPerWorker": 8, "gpuResource": "amd.com/gpu"}}
+    for before in (TrainingJobStatus(), accepted("r0")):
+        [(reason, _)] = told_of_settings(before, accepted(), **amd)
+        assert reason == "CostlySetting"
+    assert told_of_settings(accepted(), accepted(), **amd) == []
+
+
+@pytest.mark.parametrize(
+    ("platform", "reason"),
+    [("aws-efa", "UnsafeSetting"), ("azure-nd", "CostlySetting"), (None, "UnsafeSetting")],
+)
+def test_a_protocol_is_judged_by_the_platform_of_the_nodes(
+    platform: str | None, reason: str
+) -> None:
+    spec = {"workers": {"gpusPerWorker": 8}, "nccl": {"env": {"NCCL_PROTO": "LL128"}}}
+    [(told_reason, _)] = told_of_settings(accepted(), decided(platform), **spec)
+    assert told_reason == reason
+
+
+def platform_known(reason: str, message: str = "a sentence") -> TrainingJobStatus:
+    status = "True" if reason in ("Known", "FabricIncomplete") else "False"
+    condition = Condition(
+        type="PlatformKnown", status=status, reason=reason, message=message, last_transition_time=""
+    )
+    return accepted(conditions=[condition])
+
+
+@pytest.mark.parametrize("reason", ["FabricIncomplete", "NodesDiffer", "NoNode", "UnknownPlatform"])
+def test_what_keeps_pods_from_the_fabric_is_told_when_it_changes(reason: str) -> None:
+    lacks = platform_known(reason)
+    assert told(accepted(), lacks) == [("Warning", reason)]
+    assert told(platform_known("Known", "all is well"), lacks) == [("Warning", reason)]
+    assert told(lacks, lacks) == []
+    assert told(lacks, platform_known(reason, "another")) == [("Warning", reason)]
+
+
+def test_a_platform_that_is_known_is_no_news() -> None:
+    assert told(accepted(), platform_known("Known")) == []
 
 
 def test_settings_that_cost_nothing_are_no_news() -> None:
     spec = {"workers": {"gpusPerWorker": 8}, "nccl": {"env": {"NCCL_DEBUG": "INFO"}}}
-    assert told_of_settings(TrainingJobStatus(), accepted(), **spec) == []
+    assert told_of_settings(accepted(), decided(), **spec) == []

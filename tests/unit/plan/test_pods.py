@@ -6,6 +6,7 @@ import pytest
 
 from kopeck.api.errors import SpecError
 from kopeck.api.job_key import JobKey
+from kopeck.api.status import EffectiveNccl
 from kopeck.api.trainingjob import TrainingJobSpec, parse_spec
 from kopeck.plan.pods import Attempt, worker_pods
 from tests.builders import JOB_UID, a_job
@@ -22,12 +23,18 @@ def with_template(**template: Any) -> TrainingJobSpec:
     return a_spec(workers={"template": template})
 
 
-def an_attempt(number: int = 0, workers: int = 2) -> Attempt:
-    return Attempt(KEY, number, "0123456789", workers, exporter_image="kopeck-exporter:1")
+def an_attempt(number: int = 0, workers: int = 2, nccl: EffectiveNccl | None = None) -> Attempt:
+    return Attempt(KEY, number, "0123456789", workers, "kopeck-exporter:1", nccl)
 
 
-def pods_of(spec: TrainingJobSpec, *, attempt: int = 0, workers: int = 2) -> list[dict[str, Any]]:
-    return worker_pods(an_attempt(attempt, workers), spec, range(workers))
+def pods_of(
+    spec: TrainingJobSpec,
+    *,
+    attempt: int = 0,
+    workers: int = 2,
+    nccl: EffectiveNccl | None = None,
+) -> list[dict[str, Any]]:
+    return worker_pods(an_attempt(attempt, workers, nccl), spec, range(workers))
 
 
 def first_pod(spec: TrainingJobSpec, **how: Any) -> dict[str, Any]:
@@ -120,14 +127,24 @@ def test_a_pod_goes_with_its_job() -> None:
     assert (owner["kind"], owner["uid"], owner["controller"]) == ("TrainingJob", JOB_UID, True)
 
 
-def test_pods_meet_the_restricted_standard() -> None:
+ALL_OF_NCCL = EffectiveNccl(
+    platform="azure-nd",
+    environment={"NCCL_TOPO_FILE": "/etc/kopeck/topology.xml"},
+    resources={"rdma/ib": "8", "hugepages-2Mi": "5120Mi"},
+    config_map="llama-abcde-nccl-0123456789",
+    files=["nccl.conf", "topology.xml"],
+)
+
+
+@pytest.mark.parametrize("nccl", [None, ALL_OF_NCCL])
+def test_pods_meet_the_restricted_standard(nccl: EffectiveNccl | None) -> None:
     # https://kubernetes.io/docs/concepts/security/pod-security-standards/#restricted
-    spec = first_pod(a_spec())["spec"]
+    spec = first_pod(a_spec(), nccl=nccl)["spec"]
     assert spec["securityContext"]["runAsNonRoot"] is True
     assert spec["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
     for each in (*spec["containers"], *spec["initContainers"]):
         assert each["securityContext"].items() >= RESTRICTED.items()
-    allowed = {"configMap", "emptyDir", "downwardAPI"}
+    allowed = {"configMap", "emptyDir", "downwardAPI", "projected"}
     assert {kind for volume in spec["volumes"] for kind in volume} <= allowed | {"name"}
     assert not {"hostNetwork", "hostPID", "hostIPC"} & spec.keys()
 
@@ -155,8 +172,9 @@ def test_gpus_are_limits_and_ranks_but_not_the_sidecars() -> None:
     assert environment(exporter(pod))["NVIDIA_VISIBLE_DEVICES"] == "void"
 
 
-def test_every_mount_has_its_volume() -> None:
-    spec = first_pod(a_spec())["spec"]
+@pytest.mark.parametrize("nccl", [None, ALL_OF_NCCL])
+def test_every_mount_has_its_volume(nccl: EffectiveNccl | None) -> None:
+    spec = first_pod(a_spec(), nccl=nccl)["spec"]
     mounted = {
         mount["name"]
         for each in (*spec["containers"], *spec["initContainers"])
@@ -214,3 +232,71 @@ def test_environment_that_is_kopecks_is_refused(kind: str) -> None:
 
 def test_a_pod_that_asks_for_no_workers_is_no_pod() -> None:
     assert worker_pods(an_attempt(), a_spec(), []) == []
+
+
+def test_what_was_decided_for_nccl_reaches_the_trainer_alone() -> None:
+    pod = first_pod(a_spec(workers={"gpusPerWorker": 8}), nccl=ALL_OF_NCCL)
+    told = environment(trainer(pod))
+    assert told["NCCL_TOPO_FILE"] == "/etc/kopeck/topology.xml"
+    assert trainer(pod)["resources"]["limits"] == {
+        "nvidia.com/gpu": "8",
+        "rdma/ib": "8",
+        "hugepages-2Mi": "5120Mi",
+    }
+    bare = first_pod(a_spec(workers={"gpusPerWorker": 8}))
+    assert exporter(pod) == exporter(bare)
+
+
+def test_the_topology_file_lies_beside_the_configuration_in_one_read_only_volume() -> None:
+    spec = first_pod(a_spec(), nccl=ALL_OF_NCCL)["spec"]
+    config, *_ = spec["volumes"]
+    topology = {
+        "name": "llama-abcde-nccl-0123456789",
+        "items": [{"key": "topology.xml", "path": "topology.xml"}],
+    }
+    assert config["projected"]["sources"] == [
+        {"configMap": {"name": "llama-abcde-0123456789"}},
+        {"configMap": topology},
+    ]
+    mount = {"name": "kopeck-config", "mountPath": "/etc/kopeck", "readOnly": True}
+    assert mount in spec["containers"][0]["volumeMounts"]
+
+
+def test_the_providers_file_is_mounted_where_nccl_looks_for_it() -> None:
+    nccl = EffectiveNccl(config_map="llama-abcde-nccl-0123456789", files=["nccl.conf"])
+    spec = first_pod(a_spec(), nccl=nccl)["spec"]
+    (volume,) = [each for each in spec["volumes"] if each["name"] == "kopeck-nccl"]
+    assert volume["configMap"]["name"] == "llama-abcde-nccl-0123456789"
+    assert {
+        "name": "kopeck-nccl",
+        "mountPath": "/etc/nccl.conf",
+        "subPath": "nccl.conf",
+        "readOnly": True,
+    } in spec["containers"][0]["volumeMounts"]
+    assert spec["volumes"][0] == {
+        "name": "kopeck-config",
+        "configMap": {"name": "llama-abcde-0123456789"},
+    }
+
+
+def test_a_decision_that_adds_nothing_changes_no_pod() -> None:
+    spec = a_spec(workers={"gpusPerWorker": 8})
+    assert pods_of(spec, nccl=EffectiveNccl(platform="other")) == pods_of(spec)
+
+
+def test_the_users_own_values_win_over_what_was_decided() -> None:
+    own = {"name": "trainer", "env": [{"name": "NCCL_TOPO_FILE", "value": "/mine.xml"}]}
+    spec = a_spec(
+        nccl={"env": {"NCCL_DEBUG": "INFO"}},
+        workers={
+            "resources": {"limits": {"rdma/ib": "4"}},
+            "template": {"spec": {"containers": [own]}},
+        },
+    )
+    found = trainer(first_pod(spec, nccl=ALL_OF_NCCL))
+    assert environment(found)["NCCL_TOPO_FILE"] == "/mine.xml"
+    assert environment(found)["NCCL_DEBUG"] == "INFO"
+    assert found["resources"]["limits"]["rdma/ib"] == "4"
+    told = a_spec(nccl={"env": {"NCCL_TOPO_FILE": "/mine.xml"}})
+    variables = environment(trainer(first_pod(told, nccl=ALL_OF_NCCL)))
+    assert variables["NCCL_TOPO_FILE"] == "/mine.xml"

@@ -8,6 +8,7 @@ import pytest
 from kopeck.topology.environment import pod_needs
 from kopeck.topology.needs import ConfigMapMount, PodNeeds
 from kopeck.topology.node import NodeFacts
+from kopeck.topology.platform import Platform
 from kopeck.topology.pod import PodView, pod_view
 
 FILE = "/etc/kopeck/topology.xml"
@@ -32,10 +33,8 @@ A_POD = PodView(gpus=8, resources=frozenset({"nvidia.com/gpu", "memory"}))
 AZURE_H100 = a_node("Standard_ND96isr_H100_v5", "azure", rdma__ib="8")
 
 
-def needs(
-    node: NodeFacts, workers: int = 2, topology_file: str | None = FILE, **pod: Any
-) -> PodNeeds:
-    return pod_needs(node, replace(A_POD, **pod), workers=workers, topology_file=topology_file)
+def needs(node: NodeFacts, workers: int = 2, **pod: Any) -> PodNeeds:
+    return pod_needs(node, replace(A_POD, **pod), workers=workers)
 
 
 @pytest.mark.parametrize(
@@ -246,11 +245,26 @@ def test_what_is_missing_is_named(
         assert sentence in said
 
 
-def test_an_azure_type_without_its_file_says_what_that_costs() -> None:
-    found = needs(AZURE_H100, topology_file=None)
-    assert not found.environment
-    (missing,) = found.missing
-    assert "GPUDirect RDMA" in missing
+def test_the_file_is_of_the_nodes_instance_type() -> None:
+    (file,) = needs(AZURE_H100).topology_files
+    assert "Standard_ND96isr_H100_v5" in file.instance_type.names
+    assert file.instance_type.machine is not None
+
+
+def test_no_file_of_the_library_comes_where_the_user_wants_none() -> None:
+    found = pod_needs(AZURE_H100, A_POD, workers=2, brings_topology=False)
+    assert (found.environment, found.resources) == ({}, {"rdma/ib": "8"})
+    assert any("spec.nccl.topology is not auto" in note for note in found.notes)
+
+
+def test_the_users_word_on_the_platform_takes_the_place_of_what_labels_say() -> None:
+    box = a_node("Standard_ND96isr_H100_v5", rdma__ib="8", rdma__more="8")
+    said = pod_needs(box, A_POD, workers=2, platform=Platform.OTHER)
+    assert (said.environment, said.resources, said.missing) == ({}, {}, [])
+    assert (said.platform.platform, said.platform.reason) == ("other", "spec.nccl.platform")
+    unlabelled = replace(efa_node(), labels={}, provider_id="")
+    found = pod_needs(unlabelled, A_POD, workers=2, platform=Platform.RDMA)
+    assert "vpc.amazonaws.com/efa" not in found.resources
 
 
 @pytest.mark.parametrize(
@@ -316,6 +330,20 @@ def test_a_bare_pod_has_nothing() -> None:
     assert pod_view({"metadata": {}, "spec": {"containers": [{"name": "trainer"}]}}) == PodView(
         containers=frozenset({"trainer"})
     )
+
+
+@pytest.mark.parametrize(
+    "trainer",
+    [
+        {"env": {"NCCL_DEBUG": "INFO"}, "volumeMounts": "no list", "resources": []},
+        {"env": [7, {"value": "x"}], "volumeMounts": [None], "resources": {"limits": [1]}},
+        {"resources": {"limits": {"nvidia.com/gpu": "many"}, "claims": "domain"}},
+    ],
+)
+def test_what_the_api_server_will_refuse_does_not_stop_the_view(trainer: dict[str, Any]) -> None:
+    spec = {"containers": [{"name": "trainer"} | trainer], "initContainers": 7}
+    view = pod_view({"metadata": {"annotations": ["no", "map"]}, "spec": spec})
+    assert (view.gpus, view.claims, view.annotations) == (0, 0, frozenset())
 
 
 @pytest.mark.parametrize(
