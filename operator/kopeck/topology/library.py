@@ -13,7 +13,9 @@ _AZURE = "Azure"
 _GOOGLE = "Google Cloud"
 _ORACLE = "Oracle Cloud"
 
+_AWS_GPUS = "https://docs.aws.amazon.com/batch/latest/userguide/gpu-jobs.html"
 _OFI = "https://github.com/aws/aws-ofi-nccl"
+_RAPIDS_ON_AWS = "https://github.com/rapidsai/deployment/blob/main/source/cloud/aws/index.md"
 _AZURE_SIZES = "https://learn.microsoft.com/azure/virtual-machines/sizes/gpu-accelerated"
 _AZURE_IMAGES = "https://github.com/Azure/azhpc-images"
 _AZURE_SKUS = f"{_AZURE_IMAGES}/blob/master/components/setup_sku_customizations.sh"
@@ -63,7 +65,7 @@ INSTANCE_TYPES: tuple[InstanceType, ...] = (
         verdict="left to NCCL",
         why=_FOUND_BY_EFA,
         sources=(
-            "https://aws.amazon.com/ec2/instance-types/p5/",
+            _RAPIDS_ON_AWS,
             _EFA_CARDS,
             f"{_OFI}/blob/master/src/platform-aws.cpp",
         ),
@@ -107,7 +109,7 @@ INSTANCE_TYPES: tuple[InstanceType, ...] = (
         verdict="left to NCCL",
         why=f"{_SHIPPED_BY_EFA}; that file has bus ids by NUMA node, without saying whose they are",
         sources=(
-            "https://aws.amazon.com/ec2/instance-types/g5/",
+            _AWS_GPUS,
             f"{_OFI}/blob/master/topology/g5.48xl-topo.xml",
         ),
     ),
@@ -118,7 +120,7 @@ INSTANCE_TYPES: tuple[InstanceType, ...] = (
         gpus=4,
         verdict="left to NCCL",
         why=_NOTHING_PUBLIC,
-        sources=("https://aws.amazon.com/ec2/instance-types/g5/",),
+        sources=(_AWS_GPUS,),
     ),
     InstanceType(
         names=("g6.12xlarge", "g6.24xlarge"),
@@ -127,7 +129,7 @@ INSTANCE_TYPES: tuple[InstanceType, ...] = (
         gpus=4,
         verdict="left to NCCL",
         why=_NOTHING_PUBLIC,
-        sources=("https://aws.amazon.com/ec2/instance-types/g6/",),
+        sources=(_AWS_GPUS, _RAPIDS_ON_AWS),
     ),
     InstanceType(
         names=("g6.48xlarge",),
@@ -137,7 +139,7 @@ INSTANCE_TYPES: tuple[InstanceType, ...] = (
         nic="EFA",
         verdict="left to NCCL",
         why=_NOTHING_PUBLIC,
-        sources=("https://aws.amazon.com/ec2/instance-types/g6/",),
+        sources=(_AWS_GPUS, _RAPIDS_ON_AWS),
     ),
     InstanceType(
         names=("Standard_ND96asr_v4", "Standard_ND96amsr_A100_v4"),
@@ -170,7 +172,7 @@ INSTANCE_TYPES: tuple[InstanceType, ...] = (
         gpus=8,
         verdict="refused",
         why="its GPUs are AMD's, which NCCL does not drive; choose a type with NVIDIA GPUs",
-        sources=(f"{_AZURE_SIZES}/nd-mi300x-v5-series",),
+        sources=(f"{_AZURE_SIZES}/ndmi300xv5-series",),
     ),
     InstanceType(
         names=("Standard_NC80adis_H100_v5",),
