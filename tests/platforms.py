@@ -1,10 +1,17 @@
 """Nodes as clouds label them, and what the pods of a job of two whole nodes get on each."""
 
+import json
+import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from tests.builders import a_job
+from tests.kube_client import KubeClient
+
 INSTANCE_TYPE = "node.kubernetes.io/instance-type"
+CHOSEN = "kopeck.test/platform"
+"""A label and taint of nodes: the name of the row below."""
 GPUS_OF_A_NODE = 8
 TOPOLOGY = {"NCCL_TOPO_FILE": "/etc/kopeck/topology.xml"}
 OCI_CONF = "NCCL_IB_GID_INDEX=3\nNCCL_IB_TC=41\n"
@@ -125,3 +132,39 @@ def node_manifest(on: OnPlatform, name: str = "node-0", **spec: Any) -> dict[str
         "spec": {"providerID": on.provider_id} | spec,
         "status": {"allocatable": {"cpu": "64", "memory": "512Gi"} | on.allocatable},
     }
+
+
+def create_nodes(cluster: Any, on: OnPlatform, count: int = 2, **labels: str) -> list[str]:
+    """Nodes for KWOK that only pods of `a_job_on` get; `labels` are put beside the platform's."""
+    names: list[str] = cluster.create_fake_nodes(
+        count,
+        prefix=f"{on.name}-{secrets.token_hex(2)}",
+        labels=on.labels | {CHOSEN: on.name} | labels,
+        capacity=on.allocatable,
+    )
+    own = {"providerID": on.provider_id} if on.provider_id else {}
+    spec = {"taints": [{"key": CHOSEN, "value": on.name, "effect": "NoSchedule"}]} | own
+    cluster.kubectl("patch", "node", *names, "--patch", json.dumps({"spec": spec}))
+    return names
+
+
+def a_job_on(selected: Mapping[str, str], name: str = "job", **nccl: Any) -> dict[str, Any]:
+    """A TrainingJob of two whole nodes of those that have all the labels."""
+    template = {
+        "nodeSelector": dict(selected),
+        "tolerations": [{"key": CHOSEN, "operator": "Exists"}],
+    }
+    return a_job(
+        name,
+        workers={"gpusPerWorker": GPUS_OF_A_NODE, "template": {"spec": template}},
+        training={"globalBatchSize": 64},
+        nccl=nccl or None,
+    )
+
+
+def create_providers_config_map(kube: KubeClient) -> None:
+    """The ConfigMap by which OCI tells NCCL its fabric, if it is not there yet."""
+    path = "/api/v1/namespaces/default/configmaps"
+    if kube.get(f"{path}/{OCI_CONF_NAME}") is None:
+        config_map = {"metadata": {"name": OCI_CONF_NAME}, "data": {"nccl.conf": OCI_CONF}}
+        kube.create(path, config_map)

@@ -146,6 +146,26 @@ def apply(kubectl: Kubectl, namespace: str, job: dict[str, Any]) -> None:
             {"nccl": {"env": {"NCCL_DEBUG": "INFO", "KOPECK_WORKER": "0"}}},
             "variables with the prefix KOPECK_ are kopeck's; use another name",
         ),
+        (
+            {"nccl": {"topology": "configMap"}},
+            "topologyConfigMap and topology configMap go together; write both or none of them",
+        ),
+        (
+            {"nccl": {"topologyConfigMap": {"name": "mine"}}},
+            "topologyConfigMap and topology configMap go together; write both or none of them",
+        ),
+        (
+            {
+                "nccl": {
+                    "topology": "configMap",
+                    "topologyConfigMap": {"name": "mine"},
+                    "env": {"NCCL_TOPO_FILE": "/mine.xml"},
+                }
+            },
+            "NCCL_TOPO_FILE and topologyConfigMap name two topology files; write one of them",
+        ),
+        ({"nccl": {"platform": "ibm"}}, 'supported values: "auto", "aws-efa", "azure-nd"'),
+        ({"nccl": {"topology": "off"}}, 'supported values: "auto", "none", "configMap"'),
     ],
 )
 def test_a_bad_spec_is_refused_with_what_to_write(
@@ -171,6 +191,8 @@ def test_a_name_that_its_pods_cannot_have_is_refused(
 def test_the_longest_name_and_a_plain_job_are_taken(kubectl: Kubectl, namespace: str) -> None:
     apply(kubectl, namespace, a_job("a" * 44))
     apply(kubectl, namespace, a_job("plain"))
+    own = {"topology": "configMap", "topologyConfigMap": {"name": "mine"}, "platform": "rdma"}
+    apply(kubectl, namespace, a_job("own-topology", nccl=own))
 
 
 def drop_unset(node: Any) -> Any:
