@@ -23,6 +23,7 @@ from tests.api_proxy import ApiProxy, Call, DroppedError, Forward
 from tests.builders import a_job, a_report
 from tests.fake_pods import end_trainer, path_of
 from tests.operator_process import OperatorProcess
+from tests.platforms import PLATFORMS, a_job_on, create_nodes
 from tests.waiting import eventually
 from tests.workplace import Workplace
 
@@ -146,6 +147,35 @@ def test_an_operator_killed_at_each_of_its_writes_loses_and_repeats_nothing(
     _what_nobody_saw_is_uncertain(workplace, vanished)
 
 
+def test_an_operator_killed_at_each_write_of_a_start_gives_all_pods_the_same_for_nccl(
+    workplace: Workplace, operator: MortalOperator
+) -> None:
+    (azure,) = [each for each in PLATFORMS if each.name == "azure-nd-h100-v5"]
+    selected = {"pool": workplace.namespace}
+    nodes = create_nodes(workplace.cluster, azure, **selected)
+    workplace.create(a_job_on(selected, NAME))
+    first, second = operator.eventually(lambda: _running_pods(workplace, attempt=0))
+    assert operator.killer.kills > 6
+    for part in ("env", "resources", "volumeMounts"):
+        one, other = (pod["spec"]["containers"][0][part] for pod in (first, second))
+        assert one == other
+    assert first["spec"]["containers"][0]["resources"]["limits"]["rdma/shared_ib"] == "1"
+    effective = workplace.status(NAME)["effective"]
+    _are_made_once(
+        workplace,
+        operator.proxy,
+        {first["metadata"]["name"], second["metadata"]["name"], effective["nccl"]["configMap"]},
+    )
+    workplace.kube.delete(f"{workplace.jobs_path}/{NAME}")
+    operator.eventually(lambda: _is_gone(workplace))
+    workplace.cluster.kubectl("delete", "node", *nodes)
+
+
+def _is_gone(workplace: Workplace) -> None:
+    assert workplace.kube.get(f"{workplace.jobs_path}/{NAME}") is None
+    assert workplace.pods(NAME) == []
+
+
 @dataclass(frozen=True)
 class Seen:
     """A pod as the test saw it: from its node to its end."""
@@ -219,6 +249,11 @@ def _all_is_charged(workplace: Workplace) -> None:
 
 
 def _nothing_was_made_twice(workplace: Workplace, proxy: ApiProxy) -> None:
+    _are_made_once(workplace, proxy, _all_pods(workplace.job(NAME)["metadata"]["uid"]))
+
+
+def _are_made_once(workplace: Workplace, proxy: ApiProxy, names: set[str]) -> None:
+    """Those names, Service, revision and ledger, each once and nothing else but events."""
     uid = workplace.job(NAME)["metadata"]["uid"]
     service = f"{NAME}-{uid[:5]}"
     config = f"{service}-{workplace.status(NAME)['effective']['revision']}"
@@ -228,7 +263,7 @@ def _nothing_was_made_twice(workplace: Workplace, proxy: ApiProxy) -> None:
         if write.status == 201 and write.call.names(workplace.namespace)
     )
     told = {name for name in made if name.startswith(f"{NAME}.")}
-    assert made.keys() - told == {service, config, f"kopeck-ledger-{uid}", *_all_pods(uid)}
+    assert made.keys() - told == {service, config, f"kopeck-ledger-{uid}", *names}
     assert set(made.values()) == {1}, made
 
 
