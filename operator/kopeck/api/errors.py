@@ -25,6 +25,11 @@ class ConfigError(KopeckError):
 
     def __init__(self, where: str, wrong: str, instead: str) -> None:
         super().__init__(f"{where}: {wrong}; {instead}")
+        self._said = where, wrong, instead
+
+    def __reduce__(self) -> tuple[type["ConfigError"], tuple[str, str, str]]:
+        """As another process needs it, to raise the same."""
+        return ConfigError, self._said
 
 
 def first_wrong_field(error: ValidationError) -> tuple[str, str]:

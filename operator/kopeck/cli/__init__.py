@@ -12,6 +12,7 @@ from kopeck.api.errors import KopeckError
 from kopeck.cli.operator import operator
 from kopeck.cli.run import run
 from kopeck.cli.topology import topology
+from kopeck.cli.trace import trace
 from kopeck.cli.tune import tune
 
 app = typer.Typer(
@@ -22,6 +23,7 @@ app = typer.Typer(
 )
 app.command()(operator)
 app.command()(run)
+app.command()(trace)
 app.command()(tune)
 app.add_typer(topology, name="topology")
 

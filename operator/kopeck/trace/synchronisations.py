@@ -1,0 +1,78 @@
+"""Calls that stop the host until the GPU has come so far, and what in the program made them."""
+
+import re
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from kopeck.trace.events import Category, Events
+
+_WAITING_CALL = re.compile(
+    r"(cuda|hip|cu)(Stream|Device|Event|Ctx)Synchronize|(cuda|hip)Mem(cpy|set)(2D|DtoH)?(_ptsz)?"
+)
+
+
+@dataclass(frozen=True)
+class Synchronisation:
+    """Calls of one name from one place in the program."""
+
+    call: str
+    stack: tuple[str, ...]
+    """What encloses the call on its thread, the outermost first."""
+    is_implicit: bool
+    """Whether an operator made the call (`.item()`, a copy to the host), not the program itself."""
+    count: int
+    seconds: float
+
+
+def synchronisations(events: Events) -> tuple[Synchronisation, ...]:
+    """By lost time, the longest first."""
+    calls = events.rows(Category.LAUNCH)
+    waits = [
+        name_id
+        for name_id in np.unique(events.name_ids[calls])
+        if _WAITING_CALL.fullmatch(events.names[name_id])
+    ]
+    calls = calls[np.isin(events.name_ids[calls], waits)]
+    found: dict[tuple[str, tuple[str, ...], bool], list[float]] = defaultdict(list)
+    for row, rows in _stacks(events, calls):
+        stack = tuple(events.name_of(each) for each in rows)
+        is_implicit = any(events.categories[each] == Category.OPERATOR for each in rows)
+        seconds = (events.ends_ns[row] - events.starts_ns[row]) / 1e9
+        found[events.name_of(row), stack, is_implicit].append(float(seconds))
+    grouped = [
+        Synchronisation(*place, count=len(seconds), seconds=sum(seconds))
+        for place, seconds in found.items()
+    ]
+    return tuple(sorted(grouped, key=lambda each: -each.seconds))
+
+
+def _stacks(events: Events, calls: npt.NDArray[np.intp]) -> Iterator[tuple[int, list[int]]]:
+    """Each call's row with the rows of what encloses it, the outermost first."""
+    operators = events.rows(Category.OPERATOR, Category.ANNOTATION, Category.PYTHON)
+    for thread in np.unique(events.threads[calls]):
+        own = operators[events.threads[operators] == thread]
+        # Of those that begin at once, the longest encloses the others.
+        own = own[np.lexsort((-events.ends_ns[own], events.starts_ns[own]))]
+        waits = calls[events.threads[calls] == thread]
+        waits = waits[np.argsort(events.starts_ns[waits], kind="stable")]
+        yield from _swept(events, own.tolist(), waits.tolist())
+
+
+def _swept(
+    events: Events, operators: list[int], calls: list[int]
+) -> Iterator[tuple[int, list[int]]]:
+    starts, ends = events.starts_ns[operators].tolist(), events.ends_ns[operators].tolist()
+    open_ones: list[int] = []
+    at = 0
+    for call in calls:
+        start, end = events.starts_ns[call], events.ends_ns[call]
+        while at < len(operators) and starts[at] <= start:
+            while open_ones and ends[open_ones[-1]] <= starts[at]:
+                open_ones.pop()
+            open_ones.append(at)
+            at += 1
+        yield call, [operators[each] for each in open_ones if ends[each] >= end]
