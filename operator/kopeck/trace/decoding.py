@@ -142,6 +142,7 @@ class Columns:
     count: int = 0
     losses: Losses = field(default_factory=Losses)
     has_float_times: bool = False
+    has_first_event: bool = False
 
 
 class PieceDecoder:
@@ -214,6 +215,8 @@ class PieceDecoder:
         if not columns.has_float_times:
             columns.has_float_times = any(type(event.ts) is not int for event in events)
         kept = self._kept(events)
+        if not columns.pieces:
+            columns.has_first_event = bool(kept) and kept[0] is events[0]
         starts_us = np.array([event.ts for event in kept], dtype=np.float64)
         if not _are_exact(starts_us):
             self._append_exact(text)

@@ -99,3 +99,5 @@ class RankTrace:
     lost: tuple[str, ...] = ()
     has_float_times: bool = False
     """Whether any time was written with a fraction, or is missing: what HTA rounds by."""
+    has_first_event: bool = False
+    """Whether the text's first event is the first row: what HTA links the unlinked to."""

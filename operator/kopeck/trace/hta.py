@@ -105,8 +105,9 @@ def hta_figures(trace: RankTrace, *, last_step: bool = False) -> HtaFigures | No
     several, as HTA's `include_last_profiler_step`.
     """
     rows = _rows(trace)
-    runtime = _runtime_starts(rows)
     kept = _window(rows, last_step=last_step)
+    first = rows.starts[0] if trace.has_first_event and 0 in kept else np.nan
+    runtime = _runtime_starts(rows, first)
     rows, runtime = rows.at(kept), runtime[kept]
     on_gpu = np.flatnonzero(rows.streams != UNKNOWN)
     if not on_gpu.size:
@@ -153,15 +154,18 @@ def _is_on_gpu(rows: _Rows) -> npt.NDArray[np.bool_]:
     return linked | rows.named(_SYNCHRONISATIONS)
 
 
-def _runtime_starts(rows: _Rows) -> _Microseconds:
-    """Where a row's call began, NaN if there is none."""
+def _runtime_starts(rows: _Rows, first: float) -> _Microseconds:
+    """Where a row's call began, NaN if there is none.
+
+    HTA marks an event whose call is not in the trace by 0, and takes the first row for the call.
+    """
     on_gpu = _is_on_gpu(rows)
     calls = np.flatnonzero(~on_gpu & (rows.correlations != UNKNOWN))
     # The last call of a correlation counts.
     begun = dict(zip(rows.correlations[calls].tolist(), rows.starts[calls].tolist(), strict=True))
     return np.array(
         [
-            begun.get(correlation, np.nan) if is_on_gpu else np.nan
+            begun.get(correlation, first) if is_on_gpu and correlation >= 0 else np.nan
             for correlation, is_on_gpu in zip(rows.correlations.tolist(), on_gpu, strict=True)
         ],
         dtype=np.float64,

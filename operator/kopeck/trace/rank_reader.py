@@ -114,4 +114,5 @@ def _trace(
         events=joined([decoder.columns for decoder in decoders]),
         lost=(*losses.sentences(), *lost, *guesses),
         has_float_times=any(decoder.columns.has_float_times for decoder in decoders),
+        has_first_event=decoders[0].columns.has_first_event,
     )
