@@ -93,7 +93,9 @@ def _report(files: "list[TraceFile]") -> "Report":
 @contextmanager
 def _progress(ranks: int) -> Iterator[Callable[[], None]]:
     columns = (TextColumn("Reading ranks"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
+    console = Console(stderr=True)
+    silent = not console.is_terminal
+    with Progress(*columns, console=console, transient=True, disable=silent) as progress:
         task = progress.add_task("", total=ranks)
         yield lambda: progress.advance(task)
 

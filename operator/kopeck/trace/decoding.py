@@ -35,6 +35,7 @@ _CATEGORIES = {
 }
 _LONGEST_EXACT_MICROSECONDS = 2.0**43
 """Up to here, 101 days, a float64 tells microseconds to the nanosecond."""
+_LONGEST_EXACT_INT = 2**53
 
 
 _NO_ARGS = msgspec.Raw(b"{}")
@@ -218,7 +219,7 @@ class PieceDecoder:
         if not columns.pieces:
             columns.has_first_event = bool(kept) and kept[0] is events[0]
         starts_us = np.array([event.ts for event in kept], dtype=np.float64)
-        if not _are_exact(starts_us):
+        if not _are_exact(kept, starts_us):
             self._append_exact(text)
             return
         starts_us = np.nan_to_num(starts_us)
@@ -336,9 +337,11 @@ def _renumbered(own: _Numbers, common: _Numbers) -> npt.NDArray[np.int32]:
     return np.array([common[each] for each in own], dtype=np.int32)
 
 
-def _are_exact(starts_us: npt.NDArray[np.float64]) -> bool:
-    late = starts_us[starts_us > _LONGEST_EXACT_MICROSECONDS]
-    return not late.size or bool((late == np.floor(late)).all() and late.max() < 2.0**53)
+def _are_exact(events: Sequence[_AnyEvent], starts_us: npt.NDArray[np.float64]) -> bool:
+    """Whether floats tell the times to the nanosecond: early ones, and whole microseconds."""
+    if not (starts_us > _LONGEST_EXACT_MICROSECONDS).any():
+        return True
+    return all(type(event.ts) is int and event.ts < _LONGEST_EXACT_INT for event in events)
 
 
 def _stream_number(stream: float | str) -> int:

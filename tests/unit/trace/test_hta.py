@@ -56,7 +56,10 @@ def _answers(archive: str, place: int = 0, *, last_step: bool = False) -> HtaFig
     ],
 )  # fmt: skip
 def test_overlap_and_temporal_breakdown_are_htas(
-    name: str, place: int, last_step: bool, expected: tuple[float, ...]  # noqa: FBT001
+    name: str,
+    place: int,
+    last_step: bool,  # noqa: FBT001  one of the cases
+    expected: tuple[float, ...],
 ) -> None:
     figures = _answers(name, place, last_step=last_step)
     times = (figures.communication_us, figures.overlap_us, figures.exposed_us, figures.idle_us)

@@ -68,7 +68,7 @@ def a_step(number: int, start_us: float, duration_us: float) -> Event:
     return an_operator(start_us, duration_us, f"ProfilerStep#{number}", "user_annotation")
 
 
-def _event(  # noqa: PLR0917  what an event has
+def _event(
     category: str,
     name: str,
     start_us: float,

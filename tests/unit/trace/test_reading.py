@@ -1,0 +1,162 @@
+"""Traces from files: folders, archives, stretches of one file in several processes."""
+
+import io
+import json
+import tarfile
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import astuple
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kopeck.api.errors import ConfigError
+from kopeck.trace import parallel_reading, rank_reader
+from kopeck.trace.files import TraceFile, trace_files
+from kopeck.trace.framing import pieces
+from kopeck.trace.parallel_reading import read_summaries
+from kopeck.trace.rank_reader import read_rank, read_rank_on_cores
+from tests.unit.trace.traces import (
+    FOLDER,
+    a_call,
+    a_kernel,
+    a_trace,
+    all_reduce,
+    needs_shared_traces,
+    shared,
+    written,
+)
+
+_EVENTS = [
+    event
+    for number in range(3000)
+    for event in (
+        a_call(number * 100, 5, number, f"cudaLaunchKernel{number % 7}"),
+        all_reduce(number * 100 + 10, 20, correlation=number)
+        if number % 5 == 0
+        else a_kernel(number * 100 + 10, 10, f"gemm {number % 11}", correlation=number),
+    )
+]
+
+
+def _nothing() -> None:
+    pass
+
+
+@settings(max_examples=30)
+@given(st.integers(1, 5000))
+def test_events_are_whole_wherever_blocks_end(block_bytes: int) -> None:
+    text = json.dumps(_EVENTS[:40], indent=1).encode()[1:]
+    blocks = (text[at : at + block_bytes] for at in range(0, len(text), block_bytes))
+    *whole, last = pieces(blocks, b'"ph"')
+    found = [event for piece in whole for event in json.loads(b"[" + piece + b"]")]
+    assert [*found, *json.loads(b"[" + last)] == _EVENTS[:40]
+
+
+@pytest.mark.parametrize("cores", [2, 3, 7])
+@pytest.mark.parametrize("indent", [None, 2])
+def test_a_file_in_stretches_is_the_same_as_in_one(
+    cores: int, indent: int | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(rank_reader, "_WORTH_SPLITTING_BYTES", 0)
+    text = json.dumps({"distributedInfo": {"rank": 3}, "traceEvents": _EVENTS}, indent=indent)
+    file = TraceFile(written(tmp_path, text), "trace.json")
+    with ThreadPoolExecutor(cores) as pool:
+        split = read_rank_on_cores(file, pool, cores)
+    whole = read_rank(file)
+    assert (split.origin, split.lost) == (whole.origin, whole.lost)
+    for one, other in zip(astuple(split.events), astuple(whole.events), strict=True):
+        assert np.array_equal(one, other) if isinstance(one, np.ndarray) else one == other
+
+
+def test_a_stretch_that_is_damaged_loses_no_more_than_in_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(rank_reader, "_WORTH_SPLITTING_BYTES", 0)
+    text = json.dumps({"traceEvents": _EVENTS}).replace('"gemm 3"', "{]", 1)
+    file = TraceFile(written(tmp_path, text), "trace.json")
+    with ThreadPoolExecutor(2) as pool:
+        split = read_rank_on_cores(file, pool, 2)
+    assert len(split.events) == len(_EVENTS) - 1
+    assert split.lost == read_rank(file).lost
+
+
+def test_a_folder_has_one_trace_per_rank(tmp_path: Path) -> None:
+    written(tmp_path, a_trace(a_kernel(0, 1), rank=1, world_size=2), "b.json")
+    written(tmp_path, a_trace(a_kernel(0, 1), rank=0, world_size=2), "a.json.gz")
+    written(tmp_path, "no trace", "notes.txt")
+    files = trace_files([tmp_path], tmp_path)
+    assert [Path(file.name).name for file in files] == ["a.json.gz", "b.json"]
+    assert [each.origin.rank for each in read_summaries(files, _nothing)] == [0, 1]
+
+
+def _archive(folder: Path) -> Path:
+    archive = folder / "job.tar.gz"
+    with tarfile.open(archive, "w:gz") as target:
+        for rank in (1, 0):
+            content = a_trace(*_EVENTS, rank=rank, world_size=2).encode()
+            member = tarfile.TarInfo(f"job/rank{rank}.json")
+            member.size = len(content)
+            target.addfile(member, io.BytesIO(content))
+    return archive
+
+
+@pytest.fixture
+def unpacked(tmp_path: Path) -> Iterator[Path]:
+    folder = tmp_path / "unpacked"
+    folder.mkdir()
+    return folder
+
+
+def test_an_archive_has_one_trace_per_rank(tmp_path: Path, unpacked: Path) -> None:
+    files = trace_files([_archive(tmp_path)], unpacked)
+    assert [file.name.rpartition(":")[2] for file in files] == ["job/rank0.json", "job/rank1.json"]
+    assert [read_rank(file).origin.rank for file in files] == [0, 1]
+
+
+@pytest.mark.parametrize("share", [0.3, 0.6, 0.9])
+def test_an_archive_that_breaks_off_keeps_what_is_before_it(
+    share: float, tmp_path: Path, unpacked: Path
+) -> None:
+    archive = _archive(tmp_path)
+    content = archive.read_bytes()
+    archive.write_bytes(content[: int(share * len(content))])
+    traces = [read_rank(file) for file in trace_files([archive], unpacked)]
+    assert sum(len(trace.events) for trace in traces) > 0
+    assert "its archive is damaged, what followed is lost" in sum(
+        (each.lost for each in traces), ()
+    )
+
+
+@needs_shared_traces
+def test_ranks_measured_in_processes_are_the_same_as_in_one(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    files = shared(str(tmp_path), "dlrm_8ranks_v100.tar.gz")
+    alone = read_summaries(files, _nothing)
+    monkeypatch.setattr(parallel_reading, "_WORTH_PROCESSES_BYTES", 0)
+    told = []
+    summaries = read_summaries(files, lambda: told.append(1))
+    assert len(told) == 8
+    assert [each.breakdown for each in summaries] == [each.breakdown for each in alone]
+    assert [each.collectives for each in summaries] == [each.collectives for each in alone]
+
+
+def test_a_process_raises_what_its_file_is_refused_for(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(parallel_reading, "_WORTH_PROCESSES_BYTES", 0)
+    good = written(tmp_path, a_trace(a_kernel(0, 1)), "good.json")
+    bad = written(tmp_path, "{}", "bad.json")
+    with pytest.raises(ConfigError, match=r"bad.json: has no list traceEvents"):
+        read_summaries(trace_files([good, bad], tmp_path), _nothing)
+
+
+@needs_shared_traces
+@pytest.mark.parametrize("name", sorted(file.name for file in FOLDER.glob("h*.json.gz")))
+def test_real_traces_lose_nothing(name: str, tmp_path: Path) -> None:
+    (file,) = shared(str(tmp_path), name)
+    assert read_rank(file).lost == ()
