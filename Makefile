@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 export UV_LINK_MODE ?= hardlink
 
-.PHONY: help demo test down verify lint types generate unit trainer integration e2e bench-control-plane bench-exporter clean
+.PHONY: help demo test down verify lint types generate unit trainer integration e2e bench-control-plane bench-exporter bench-trace clean
 
 help:  ## Show this list
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-22s %s\n", $$1, $$2}'
@@ -47,6 +47,9 @@ bench-control-plane: $(VENV)/ready  ## Measure the operator: 200 jobs of 4 pods
 
 bench-exporter: $(VENV)/ready  ## Measure the exporter beside eight ranks and eight GPUs: two minutes
 	@$(BIN)/python -m tests.bench.exporter
+
+bench-trace: $(VENV)/ready  ## Measure reading a trace of 474 MB beside HTA: ten minutes
+	@$(BIN)/python -m tests.bench.trace
 
 clean:  ## Remove what was built here; caches stay
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache dist

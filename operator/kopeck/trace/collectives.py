@@ -3,6 +3,7 @@
 import re
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import cache
 
 import numpy as np
 import numpy.typing as npt
@@ -118,16 +119,21 @@ def collectives_of(
 ) -> list[Collective]:
     """In order of their begin. Copies between GPUs are none: nothing tells what they belong to."""
     announced = _announced_names(events, launches)
+    groups: dict[tuple[str, str, str, int | None], Group] = {}
     found = []
     for at in np.flatnonzero(gpu.kinds == Kind.COMMUNICATION):
         row = int(gpu.rows[at])
         args = events.collectives.get(row, CollectiveArgs())
         kernel = events.name_of(row).partition("(")[0]
+        told = args.group_name, args.group_description, args.group_ranks, args.group_size
+        # A trace has few groups and many collectives.
+        if (group := groups.get(told)) is None:
+            group = groups[told] = _group(args, origin)
         found.append(
             Collective(
                 kind=_kind(args.name or announced.get(int(launches[at]), ""), kernel),
                 kernel=kernel,
-                group=_group(args, origin),
+                group=group,
                 stream=int(events.streams[row]),
                 step=int(steps[at]),
                 sequence=args.sequence,
@@ -142,6 +148,7 @@ def collectives_of(
     return sorted(found, key=lambda each: each.start_ns)
 
 
+@cache
 def _kind(name: str, kernel: str) -> CollectiveKind:
     """By torch's name, or else by the kernel's; NCCL runs an all-to-all as SendRecv."""
     for each in (name, kernel):

@@ -38,6 +38,13 @@ _LONGEST_EXACT_MICROSECONDS = 2.0**43
 _LONGEST_EXACT_INT = 2**53
 
 
+class _Codes(dict[str, int]):
+    """Numbers of categories; of those that have no name here, that of the others."""
+
+    def __missing__(self, name: str) -> int:
+        return int(Category.OTHER)
+
+
 _NO_ARGS = msgspec.Raw(b"{}")
 
 
@@ -70,6 +77,9 @@ class _Args(msgspec.Struct, gc=False):
 
 
 _AnyEvent = _Event | _ExactEvent
+# Plain numbers: members of an Enum are slow to compare and to store, a million times.
+_CODES = _Codes({name: int(category) for name, category in _CATEGORIES.items()})
+_code_of = _CODES.__getitem__
 _LAUNCH, _OTHER = int(Category.LAUNCH), int(Category.OTHER)
 _NOT_FOR_HTA = {"", "Trace"}
 READ_NOT = "cannot be read"
@@ -252,14 +262,16 @@ class PieceDecoder:
             starts_ns, durations_us = starts_ns[good], durations_us[good]
         ends_ns = starts_ns + np.rint(durations_us * 1000).astype(np.int64)
         columns = self.columns
-        codes = [_CATEGORIES.get(event.cat, _OTHER) for event in events]
+        codes = np.fromiter(
+            map(_code_of, [event.cat for event in events]), dtype=np.int8, count=len(events)
+        )
         names = map(columns.names.__getitem__, [event.name for event in events])
         places = zip([each.pid for each in events], [each.tid for each in events], strict=True)
         threads = map(columns.threads.__getitem__, places)
         count = len(events)
         columns.pieces.append(
             Piece(
-                np.array(codes, dtype=np.int8),
+                codes,
                 starts_ns,
                 ends_ns,
                 np.fromiter(names, dtype=np.int32, count=count),
@@ -270,11 +282,11 @@ class PieceDecoder:
         columns.count += count
 
     def _correlations_and_streams(
-        self, events: Sequence[_AnyEvent], codes: Sequence[int]
+        self, events: Sequence[_AnyEvent], codes: npt.NDArray[np.int8]
     ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int32]]:
         """Of the events of the GPU and the calls; other categories have none."""
         last = _OTHER if self._everything else _LAUNCH
-        rows = [row for row, code in enumerate(codes) if code <= last]
+        rows = np.flatnonzero(codes <= last).tolist()
         raw = [events[row].args for row in rows]
         args = self._args(raw)
         correlations = np.full(len(events), UNKNOWN, dtype=np.int64)

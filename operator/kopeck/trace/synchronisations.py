@@ -14,6 +14,9 @@ _WAITING_CALL = re.compile(
     r"(cuda|hip|cu)(Stream|Device|Event|Ctx)Synchronize|(cuda|hip)Mem(cpy|set)(2D|DtoH)?(_ptsz)?"
 )
 
+_BLOCK = 512
+"""Events that are skipped at once."""
+
 
 @dataclass(frozen=True)
 class Synchronisation:
@@ -57,22 +60,16 @@ def _stacks(events: Events, calls: npt.NDArray[np.intp]) -> Iterator[tuple[int, 
         own = operators[events.threads[operators] == thread]
         # Of those that begin at once, the longest encloses the others.
         own = own[np.lexsort((-events.ends_ns[own], events.starts_ns[own]))]
-        waits = calls[events.threads[calls] == thread]
-        waits = waits[np.argsort(events.starts_ns[waits], kind="stable")]
-        yield from _swept(events, own.tolist(), waits.tolist())
-
-
-def _swept(
-    events: Events, operators: list[int], calls: list[int]
-) -> Iterator[tuple[int, list[int]]]:
-    starts, ends = events.starts_ns[operators].tolist(), events.ends_ns[operators].tolist()
-    open_ones: list[int] = []
-    at = 0
-    for call in calls:
-        start, end = events.starts_ns[call], events.ends_ns[call]
-        while at < len(operators) and starts[at] <= start:
-            while open_ones and ends[open_ones[-1]] <= starts[at]:
-                open_ones.pop()
-            open_ones.append(at)
-            at += 1
-        yield call, [operators[each] for each in open_ones if ends[each] >= end]
+        starts, ends = events.starts_ns[own], events.ends_ns[own]
+        blocks = -(-own.size // _BLOCK)
+        latest = np.full(blocks * _BLOCK, np.iinfo(np.int64).min)
+        latest[: own.size] = ends
+        latest_of_blocks = latest.reshape(blocks, _BLOCK).max(axis=1)
+        for call in calls[events.threads[calls] == thread].tolist():
+            until = int(np.searchsorted(starts, events.starts_ns[call], side="right"))
+            end = events.ends_ns[call]
+            # What ended before the call is skipped block by block: nearly all of the trace.
+            near = np.flatnonzero(latest_of_blocks[: -(-until // _BLOCK)] >= end)
+            begun = (near[:, np.newaxis] * _BLOCK + np.arange(_BLOCK)).ravel()
+            begun = begun[begun < until]
+            yield call, own[begun[ends[begun] >= end]].tolist()
