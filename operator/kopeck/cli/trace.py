@@ -1,7 +1,7 @@
 """`kopeck trace`: where each nanosecond of each GPU went, from Kineto traces."""
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from enum import StrEnum
 from importlib.util import find_spec
@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.table import Table
+from rich.text import Text
 
 from kopeck.api.errors import ConfigError
 
@@ -107,9 +109,7 @@ def _print(report: "Report", form: Format) -> None:
     if form is Format.JSON:
         typer.echo(json.dumps(as_document(report), indent=2))
         return
-    console = Console(highlight=False)
-    for each in tables(report):
-        console.print(each)
+    _print_each(tables(report))
     for note in report.notes:
         typer.echo(note, err=True)
 
@@ -125,8 +125,14 @@ def _print_hta(files: "list[TraceFile]", form: Format) -> None:
     if form is Format.JSON:
         typer.echo(json.dumps(as_hta_document(names, figures), indent=2))
         return
+    _print_each(hta_tables(names, figures))
+
+
+def _print_each(parts: Iterable[Table | Text]) -> None:
     console = Console(highlight=False)
-    for each in hta_tables(names, figures):
+    for number, each in enumerate(parts):
+        if number and isinstance(each, Table):
+            console.print()
         console.print(each)
 
 

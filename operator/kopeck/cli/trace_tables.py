@@ -225,17 +225,23 @@ def _percent(ratio: float | None) -> str:
 
 
 def _duration(nanoseconds: float) -> str:
-    """With three digits or so, in the unit that fits."""
+    """With four digits, in the unit that fits."""
+    if not nanoseconds:
+        return "0"
     for unit, size in (("s", 1e9), ("ms", 1e6), ("µs", 1e3)):
         if abs(nanoseconds) >= size:
-            return f"{nanoseconds / size:.4g} {unit}"
+            return f"{_four_digits(nanoseconds / size)} {unit}"
     return f"{nanoseconds:.4g} ns"
+
+
+def _four_digits(value: float) -> str:
+    return f"{value:#.4g}".rstrip(".")
 
 
 def _size(count: int) -> str:
     for unit, size in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
         if count >= size:
-            return f"{count / size:.4g} {unit}"
+            return f"{_four_digits(count / size)} {unit}"
     return f"{count} B"
 
 

@@ -44,7 +44,7 @@ def _job(folder: Path) -> Path:
 def test_the_tables_fit_and_name_who_is_late(tmp_path: Path) -> None:
     result = _trace(_job(tmp_path))
     assert (result.exit_code, result.stderr) == (0, "")
-    assert "Rank 1 is late: each other rank waited 30 µs for it." in result.stdout
+    assert "Rank 1 is late: each other rank waited 30.00 µs for it." in result.stdout
     assert "aten::item" in result.stdout
     assert "…" not in result.stdout
     assert max(map(len, result.stdout.splitlines())) <= 80
