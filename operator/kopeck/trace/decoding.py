@@ -1,18 +1,17 @@
 """Text of events to columns, a piece at a time, with what had to be mended or was lost."""
 
-from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from decimal import Decimal
-from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from kopeck.trace.events import UNKNOWN, Category, CollectiveArgs, Events
+from kopeck.trace.columns import Columns, Piece
+from kopeck.trace.events import UNKNOWN, Category, CollectiveArgs
 from kopeck.trace.framing import single_events
 from kopeck.trace.intervals import Nanoseconds
+from kopeck.trace.losses import ARGS_NOT_READ, NO_DURATION, NO_TIME, READ_NOT
 from kopeck.trace.mending import list_end, mended
 
 _CATEGORIES = {
@@ -21,8 +20,7 @@ _CATEGORIES = {
     "gpu_memset": Category.MEMSET,
     "cuda_runtime": Category.LAUNCH,
     "cuda_driver": Category.LAUNCH,
-    "hip_runtime": Category.LAUNCH,
-    "privateuse1_runtime": Category.LAUNCH,
+    "xpu_runtime": Category.LAUNCH,
     "cpu_op": Category.OPERATOR,
     "user_annotation": Category.ANNOTATION,
     "python_function": Category.PYTHON,
@@ -82,78 +80,12 @@ _CODES = _Codes({name: int(category) for name, category in _CATEGORIES.items()})
 _code_of = _CODES.__getitem__
 _LAUNCH, _OTHER = int(Category.LAUNCH), int(Category.OTHER)
 _NOT_FOR_HTA = {"", "Trace"}
-READ_NOT = "cannot be read"
-ARGS_NOT_READ = "have arguments that cannot be read"
-NO_TIME = "have no time, or begin at 0"
-NO_DURATION = "have no duration"
 _EVENTS = msgspec.json.Decoder(list[_Event])
 _EXACT_EVENTS = msgspec.json.Decoder(list[_ExactEvent])
 _ONE_EVENT = msgspec.json.Decoder(_Event)
 _ARGS = msgspec.json.Decoder(_Args)
 _ALL_ARGS = msgspec.json.Decoder(list[_Args])
 _COLLECTIVE = msgspec.json.Decoder(CollectiveArgs)
-
-
-@dataclass
-class Losses:
-    """What was not as it should be, in numbers of events."""
-
-    mended: int = 0
-    """Pieces of text in which characters were mended."""
-    counts: Counter[str] = field(default_factory=Counter)
-    """Events left out, by reason."""
-    is_cut_short: bool = False
-    """Whether the text ends before the list of events does."""
-
-    def add(self, other: "Losses") -> None:
-        self.mended += other.mended
-        self.counts.update(other.counts)
-        self.is_cut_short |= other.is_cut_short
-
-    def sentences(self) -> tuple[str, ...]:
-        """Each kind of loss as a sentence without its subject."""
-        said = [
-            f"{count} events {reason}" for reason, count in sorted(self.counts.items()) if count
-        ]
-        if self.mended:
-            said.append("characters that JSON forbids were mended")
-        if self.is_cut_short:
-            said.append("the file is cut short, events after its end are lost")
-        return tuple(said)
-
-
-class _Numbers(dict[Any, int]):
-    """Numbers from 0 in order of appearance."""
-
-    def __missing__(self, key: Any) -> int:
-        self[key] = number = len(self)
-        return number
-
-
-class Piece(NamedTuple):
-    """Events as `Events` has them, with the names and threads of their stretch."""
-
-    categories: npt.NDArray[np.int8]
-    starts_ns: Nanoseconds
-    ends_ns: Nanoseconds
-    name_ids: npt.NDArray[np.int32]
-    threads: npt.NDArray[np.int32]
-    correlations: npt.NDArray[np.int64]
-    streams: npt.NDArray[np.int32]
-
-
-@dataclass
-class Columns:
-    """Events of a stretch of the text, in pieces; names and threads have numbers of its own."""
-
-    names: _Numbers = field(default_factory=_Numbers)
-    threads: _Numbers = field(default_factory=_Numbers)
-    pieces: list[Piece] = field(default_factory=list)
-    collectives: dict[int, CollectiveArgs] = field(default_factory=dict)
-    count: int = 0
-    losses: Losses = field(default_factory=Losses)
-    has_float_times: bool = False
-    has_first_event: bool = False
 
 
 class PieceDecoder:
@@ -175,13 +107,13 @@ class PieceDecoder:
         if self.tail is not None:
             self.tail += b"," + piece
             return
-        text = b"[" + piece + b"]"
-        try:
-            events: Sequence[_Event] = _EVENTS.decode(text)
-        except (msgspec.DecodeError, UnicodeDecodeError):
-            self._salvage(piece)
-        else:
-            self._append(events, text)
+        if self._appends(piece):
+            return
+        repaired = mended(piece)
+        if repaired != piece and self._appends(repaired):
+            self.columns.losses.mended += 1
+            return
+        self._salvage(piece)
 
     def end(self, piece: bytes) -> None:
         """The last piece of the text: events, the end of the list, metadata."""
@@ -203,11 +135,18 @@ class PieceDecoder:
             piece = piece[: end - 1]
         if not piece.strip():
             return
+        if not self._appends(piece):
+            self._salvage_singly(piece)
+
+    def _appends(self, piece: bytes) -> bool:
+        """Whether all of a piece could be read, and is now in the columns."""
         text = b"[" + piece + b"]"
         try:
-            self._append(_EVENTS.decode(text), text)
+            events: Sequence[_Event] = _EVENTS.decode(text)
         except (msgspec.DecodeError, UnicodeDecodeError):
-            self._salvage_singly(piece)
+            return False
+        self._append(events, text)
+        return True
 
     def _salvage_singly(self, piece: bytes) -> None:
         lost = 0
@@ -313,40 +252,6 @@ class PieceDecoder:
         except msgspec.DecodeError:
             self.columns.losses.counts[ARGS_NOT_READ] += 1
             return _Args()
-
-
-def joined(stretches: Sequence[Columns]) -> Events:
-    """The events of stretches of one text, one behind the other; the stretches are emptied."""
-    names, threads = _Numbers(), _Numbers()
-    pieces = [_NO_EVENTS]
-    collectives: dict[int, CollectiveArgs] = {}
-    before = 0
-    for stretch in stretches:
-        name_numbers = _renumbered(stretch.names, names)
-        thread_numbers = _renumbered(stretch.threads, threads)
-        for piece in stretch.pieces:
-            name_ids, thread_ids = name_numbers[piece.name_ids], thread_numbers[piece.threads]
-            pieces.append(piece._replace(name_ids=name_ids, threads=thread_ids))
-        collectives |= {before + row: args for row, args in stretch.collectives.items()}
-        before += stretch.count
-        stretch.pieces.clear()
-    columns = Piece._make(np.concatenate(column) for column in zip(*pieces, strict=True))
-    return Events(names=tuple(names), **columns._asdict(), collectives=collectives)
-
-
-_NO_EVENTS = Piece(
-    categories=np.empty(0, dtype=np.int8),
-    starts_ns=np.empty(0, dtype=np.int64),
-    ends_ns=np.empty(0, dtype=np.int64),
-    name_ids=np.empty(0, dtype=np.int32),
-    threads=np.empty(0, dtype=np.int32),
-    correlations=np.empty(0, dtype=np.int64),
-    streams=np.empty(0, dtype=np.int32),
-)
-
-
-def _renumbered(own: _Numbers, common: _Numbers) -> npt.NDArray[np.int32]:
-    return np.array([common[each] for each in own], dtype=np.int32)
 
 
 def _are_exact(events: Sequence[_AnyEvent], starts_us: npt.NDArray[np.float64]) -> bool:

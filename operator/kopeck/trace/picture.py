@@ -40,7 +40,8 @@ def draw(ranks: Sequence[RankReport], step: int, file: Path) -> None:
     axes.set_yticks(range(len(shown)), [_label(rank, step) for rank in shown])
     axes.set_xlabel("milliseconds since the first rank began", color=_PALE)
     name = "the whole trace" if step == WHOLE_TRACE else f"step {step}"
-    axes.set_title(f"GPU time of {name}", loc="left", color=_INK, pad=30)
+    part = f", the first {len(shown)} of {len(ranks)} ranks" if len(ranks) > len(shown) else ""
+    axes.set_title(f"GPU time of {name}{part}", loc="left", color=_INK, pad=30)
     _finish(axes)
     figure.savefig(file, dpi=120)
 

@@ -5,10 +5,12 @@ from concurrent.futures import Executor
 from itertools import chain
 
 from kopeck.api.errors import ConfigError
-from kopeck.trace.decoding import READ_NOT, Losses, PieceDecoder, joined
+from kopeck.trace.columns import joined
+from kopeck.trace.decoding import PieceDecoder
 from kopeck.trace.events import RankTrace
 from kopeck.trace.files import Blocks, TraceFile, is_packed
 from kopeck.trace.framing import Head, first_cut, first_key, head_of, pieces
+from kopeck.trace.losses import READ_NOT, Losses
 from kopeck.trace.origin import metadata_of, origin_of
 
 _WORTH_SPLITTING_BYTES = 32 * 2**20

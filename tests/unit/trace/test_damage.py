@@ -117,6 +117,12 @@ def test_numbers_that_are_none_are_unknown(number: str) -> None:
     assert "1 events have no time, or begin at 0" in _lost(text)
 
 
+def test_an_argument_that_is_no_number_leaves_all_else() -> None:
+    text = a_trace(*_KERNELS).replace('"stream": 7', '"stream": 7, "bandwidth": NaN')
+    assert len(_names(text)) == 2000
+    assert _lost(text) == ("characters that JSON forbids were mended",)
+
+
 def test_a_name_that_says_nan_is_kept() -> None:
     text = a_trace(a_kernel(0, 1, "check NaN, inf"), a_kernel(5, 1, "BAD")).replace("BAD", "\\p")
     assert _names(text)[0] == "check NaN, inf"
