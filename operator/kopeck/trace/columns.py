@@ -40,6 +40,8 @@ class Columns:
     threads: Numbers = field(default_factory=Numbers)
     pieces: list[Piece] = field(default_factory=list)
     collectives: dict[int, CollectiveArgs] = field(default_factory=dict)
+    gpus: set[Any] = field(default_factory=set)
+    """What the GPUs are called that events are of."""
     count: int = 0
     losses: Losses = field(default_factory=Losses)
     has_float_times: bool = False

@@ -218,6 +218,8 @@ class PieceDecoder:
                 *self._correlations_and_streams(events, codes),
             )
         )
+        on_gpu = np.flatnonzero(codes < _LAUNCH).tolist()
+        columns.gpus.update([events[row].pid for row in on_gpu])
         columns.count += count
 
     def _correlations_and_streams(

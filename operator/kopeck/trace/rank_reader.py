@@ -108,6 +108,9 @@ def _trace(
     if metadata is None:
         lost.append("its metadata cannot be read")
     origin, guesses = origin_of(file.name, metadata or {})
+    gpus = set().union(*(decoder.columns.gpus for decoder in decoders))
+    if len(gpus) > 1:
+        lost.append(f"its events are of {len(gpus)} GPUs, whose times are taken together")
     losses = Losses()
     for decoder in decoders:
         losses.add(decoder.columns.losses)

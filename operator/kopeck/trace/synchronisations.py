@@ -11,7 +11,8 @@ import numpy.typing as npt
 from kopeck.trace.events import Category, Events
 
 _WAITING_CALL = re.compile(
-    r"(cuda|hip|cu)(Stream|Device|Event|Ctx)Synchronize|(cuda|hip)Mem(cpy|set)(2D|DtoH)?(_ptsz)?"
+    r"(cuda|hip|cu)(Stream|Device|Event|Ctx)Synchronize"
+    r"|(cuda|hip)Memcpy(2D)?|hipMemcpyWithStream|cuMemcpy(DtoH|HtoD)(_v2)?"
 )
 
 _BLOCK = 512

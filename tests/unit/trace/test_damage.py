@@ -216,6 +216,11 @@ def test_kernels_before_their_launch_are_told() -> None:
     assert launches.delay_p50_seconds == 0
 
 
+def test_two_gpus_in_one_trace_are_told() -> None:
+    text = a_trace(a_kernel(0, 1), a_kernel(5, 1) | {"pid": 1})
+    assert _lost(text) == ("its events are of 2 GPUs, whose times are taken together",)
+
+
 def test_metadata_that_cannot_be_read_is_told() -> None:
     text = a_trace(a_kernel(0, 1)).replace('"backend"', "{{{")
     text = text.replace('"traceName": "test"', "]]")
