@@ -21,11 +21,10 @@ from kopeck_exporter.device import DeviceError, Driver, Reason
 from kopeck_exporter.errors import ErrorCounts, Fault
 from kopeck_exporter.gpu_sampling import Clock, GpuSampling, fault_of
 from kopeck_exporter.report_socket import ReportSocket
+from kopeck_exporter.sampler_report import KIND, VERSION
 from kopeck_exporter.visible_devices import visible
 from kopeck_exporter.xids import XidCounts
 
-VERSION = 1
-KIND = "sampler"
 ORIGINS = ("trainer", "sidecar")
 SEND_SECONDS = 1.0
 OPEN_SECONDS = 60.0

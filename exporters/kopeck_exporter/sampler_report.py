@@ -24,6 +24,7 @@ MOST_GPUS = 64
 """Eight boards in seven MIG instances each, and some; bounds what a message may cost."""
 
 MOST_XIDS = 32
+"""Different numbers of one GPU, of some two hundred; each is a series."""
 
 Origin = Literal["trainer", "sidecar"]
 

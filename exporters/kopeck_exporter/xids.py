@@ -6,9 +6,7 @@ from threading import Event, Lock
 
 from kopeck_exporter.device import DeviceError, Driver, Reason
 from kopeck_exporter.errors import ErrorCounts, Fault
-
-MOST_XIDS = 32
-"""Different numbers of one GPU, of some two hundred; each is a series."""
+from kopeck_exporter.sampler_report import MOST_XIDS
 
 WAIT_SECONDS = 5.0
 
