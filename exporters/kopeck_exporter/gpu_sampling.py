@@ -94,10 +94,13 @@ class GpuSampling:
         """Until the GPU is lost."""
         pause = Event()
         due_at = self._clock()
-        while not self._is_lost:
-            self.take_round()
-            due_at = max(due_at + ROUND_SECONDS, self._clock())
-            pause.wait(due_at - self._clock())
+        try:
+            while not self._is_lost:
+                self.take_round()
+                due_at = max(due_at + ROUND_SECONDS, self._clock())
+                pause.wait(due_at - self._clock())
+        finally:
+            self._lose()  # by a bug, too, its last readings would stay for ever
 
     def take_round(self) -> None:
         """Read what is due; nothing of a GPU that is lost."""
@@ -110,8 +113,7 @@ class GpuSampling:
                     group.due_at = now + group.every_seconds - ROUND_SECONDS / 2
                     self._take(group)
         except _GpuLostError:
-            with self._lock:
-                self._is_lost = True
+            self._lose()
 
     def known(self) -> dict[str, Any] | None:
         """What the last calls told, as it is sent on; None if one hangs or the GPU is lost."""
@@ -125,6 +127,10 @@ class GpuSampling:
             if hangs or self._is_lost:
                 return None
             return {name: each for group in self._groups for name, each in group.known.items()}
+
+    def _lose(self) -> None:
+        with self._lock:
+            self._is_lost = True
 
     def _take(self, group: _Group) -> None:
         known: Mapping[str, Any] = {}

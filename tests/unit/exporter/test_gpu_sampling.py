@@ -219,6 +219,14 @@ def test_a_gpu_off_the_bus_is_absent_counted_once_and_left_alone(lost: dict[str,
     gpu.sampling.run()  # returns: there is nothing more to ask
 
 
+def test_a_bug_in_reading_leaves_nothing_behind() -> None:
+    gpu = sampled(conditions=chain([CONDITION], repeat({"unheard_of": 1.0})))
+    gpu.rounds(1)
+    with pytest.raises(KeyError):
+        gpu.sampling.run()
+    assert gpu.sampling.known() is None
+
+
 @pytest.mark.parametrize("call", ["activities", "conditions", "throttling"])
 def test_while_a_call_hangs_the_gpu_is_absent_and_the_hang_counted_once(call: str) -> None:
     hang = Hang()
