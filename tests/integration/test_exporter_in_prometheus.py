@@ -12,14 +12,15 @@ from kopeck_exporter.names import METRICS
 from tests.cluster import ClusterError
 from tests.cluster.processes import end
 from tests.cluster.prometheus import PODS_PROCESS, PROCESS, start_prometheus
-from tests.unit.exporter.exporter_process import Exporter, running_exporter
 from tests.unit.exporter.reporting import (
     A_DECISION,
     A_WINDOW,
     Sender,
+    Sidecar,
     a_gpu_message,
     a_sampler_message,
     get,
+    running_sidecar,
 )
 from tests.waiting import eventually
 
@@ -29,14 +30,14 @@ _HISTOGRAM_PARTS = ("_bucket", "_sum", "_count")
 
 
 @pytest.fixture
-def exporter(tmp_path: Path) -> Iterator[Exporter]:
+def exporter(tmp_path: Path) -> Iterator[Sidecar]:
     (tmp_path / "annotations").write_text('kopeck.dev/hourly-rate-dollars="3.2"\n')
-    with running_exporter(tmp_path) as running:
+    with running_sidecar(tmp_path) as running:
         yield running
 
 
 @pytest.fixture
-def prometheus_url(exporter: Exporter, tmp_path: Path) -> Iterator[str]:
+def prometheus_url(exporter: Sidecar, tmp_path: Path) -> Iterator[str]:
     try:
         yield start_prometheus(tmp_path, [f"127.0.0.1:{exporter.port}"], 1)
     except ClusterError as missing:
@@ -73,7 +74,7 @@ def promised() -> set[str]:
 
 
 def test_all_series_are_there_and_none_is_added_by_a_thousand_processes(
-    exporter: Exporter, prometheus_url: str
+    exporter: Sidecar, prometheus_url: str
 ) -> None:
     with Sender(exporter.socket) as rank, Sender(exporter.socket) as sampler:
 
@@ -105,5 +106,5 @@ def test_all_series_are_there_and_none_is_added_by_a_thousand_processes(
         eventually(none_was_added)
 
 
-def is_shown(exporter: Exporter, uuid: str) -> None:
+def is_shown(exporter: Sidecar, uuid: str) -> None:
     assert f'uuid="{uuid}"' in get(exporter.port, "/metrics").text
