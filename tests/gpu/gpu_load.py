@@ -20,7 +20,7 @@ from tests.gpu.kernels import busy_us, kernels
 from tests.gpu.llama import Llama
 
 WARM_STEPS = 15
-TRACED_SECONDS = 6.0
+TRACED_SECONDS = 15.0
 SIZES = {"vocabulary": 32000, "dim": 2048, "layers": 8, "heads": 16, "groups": 8, "hidden": 8192}
 SEQUENCE = 2048
 BATCH = 4
