@@ -42,13 +42,14 @@ def the_wide() -> TrainingTask:
 
 
 def wide_losses(training: TrainingConfig, backend: str | None = None) -> list[float]:
-    return losses(training, task_of=the_wide, backend=backend)
+    """Without the sum of all weights, most of which cancel: it tells nothing of small errors."""
+    return losses(training, task_of=the_wide, backend=backend)[:-1]
 
 
 def test_the_loss_falls_as_in_bf16_at_every_world_size(tmp_path: Path) -> None:
     [in_bf16] = on_ranks(1, wide_losses, tmp_path, replace(FLOAT8, precision="bf16"))
     [alone] = on_ranks(1, wide_losses, tmp_path, FLOAT8)
-    assert alone[-2] < alone[0] / 2
+    assert alone[-1] < alone[0] / 2
     assert alone != in_bf16
     assert alone == pytest.approx(in_bf16, rel=0.03)
     recomputing = replace(FLOAT8, activations=ActivationsConfig(mode="selective"))
