@@ -108,8 +108,8 @@ def _print(report: "Report", form: Format) -> None:
 
     if form is Format.JSON:
         typer.echo(json.dumps(as_document(report), indent=2))
-        return
-    _print_each(tables(report))
+    else:
+        _print_each(tables(report))
     for note in report.notes:
         typer.echo(note, err=True)
 

@@ -77,6 +77,9 @@ def test_what_was_lost_is_told_on_standard_error(tmp_path: Path) -> None:
     assert result.exit_code == 0
     assert "cut short" in result.stderr
     assert "cut short" not in result.stdout
+    asked = _trace(file, "--format", "json")
+    assert "cut short" in asked.stderr
+    assert "cut short" in " ".join(json.loads(asked.stdout)["notes"])
 
 
 @pytest.mark.parametrize("suffix", [".png", ".svg"])
