@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Executor
+from dataclasses import dataclass
 from itertools import chain
 
 from kopeck.api.errors import ConfigError
@@ -15,6 +16,7 @@ from kopeck.trace.origin import metadata_of, origin_of
 
 _WORTH_SPLITTING_BYTES = 32 * 2**20
 """Below, another process costs more time than it saves."""
+_STRETCHES_PER_CORE = 8
 _SEARCHED_FOR_A_CUT_BYTES = 16 * 2**20
 
 
@@ -35,33 +37,47 @@ def read_rank(file: TraceFile, *, everything: bool = False) -> RankTrace:
 
 
 def read_rank_on_cores(file: TraceFile, pool: Executor, cores: int) -> RankTrace:
-    """The same with the help of other processes; this one decodes a part itself."""
+    """The same with the help of other processes; this one decodes, from the end, what is left.
+
+    Stretches are many more than cores, so that one busy core delays by one of them at most.
+    """
     size = file.path.stat().st_size
     if size < _WORTH_SPLITTING_BYTES or is_packed(file):
         return read_rank(file)
     head, first = _opening(file, iter(Blocks(file)))
     key = first_key(first)
-    bounds = _bounds(file, key, head.events_at, size, cores)
-    others = [pool.submit(decode_stretch, file, *each, key) for each in bounds[1:-1]]
-    others.append(pool.submit(_decode_last, file, *bounds[-1], key))
-    decoders = [decode_stretch(file, *bounds[0], key), *(other.result() for other in others)]
+    stretches = _stretches(file, key, head.events_at, size, cores * _STRETCHES_PER_CORE)
+    helped = [pool.submit(decode_stretch, file, each, key) for each in stretches]
+    own = {
+        at: decode_stretch(file, stretches[at], key)
+        for at in reversed(range(len(stretches)))
+        if helped[at].cancel()
+    }
+    decoders = [own[at] if at in own else each.result() for at, each in enumerate(helped)]
     guessed_wrong = any(each.columns.losses.counts[READ_NOT] for each in decoders)
     if guessed_wrong or any(each.tail is not None for each in decoders[:-1]):
         return read_rank(file)
     return _trace(file, head, decoders, [])
 
 
-def decode_stretch(file: TraceFile, start: int, stop: int, key: bytes) -> PieceDecoder:
-    """The events between two cuts of a file."""
+@dataclass(frozen=True)
+class Stretch:
+    """Whole events of a file from one cut to another; the last one to the end of the text."""
+
+    start: int
+    stop: int
+    is_last: bool
+
+
+def decode_stretch(file: TraceFile, stretch: Stretch, key: bytes) -> PieceDecoder:
+    """The events of a stretch; for another process to run."""
     decoder = PieceDecoder(key)
-    for piece in pieces(iter(Blocks(file, start, stop)), key):
+    blocks = iter(Blocks(file, stretch.start, stretch.stop))
+    if stretch.is_last:
+        _decode(decoder, blocks)
+        return decoder
+    for piece in pieces(blocks, key):
         decoder.add(piece)
-    return decoder
-
-
-def _decode_last(file: TraceFile, start: int, stop: int, key: bytes) -> PieceDecoder:
-    decoder = PieceDecoder(key)
-    _decode(decoder, iter(Blocks(file, start, stop)))
     return decoder
 
 
@@ -86,19 +102,22 @@ def _opening(file: TraceFile, blocks: Iterator[bytes]) -> tuple[Head, bytes]:
     raise ConfigError(file.name, f"{wrong}, so it is no trace", "name what torch.profiler exported")
 
 
-def _bounds(
-    file: TraceFile, key: bytes, begin: int, size: int, parts: int
-) -> list[tuple[int, int]]:
-    """Where about equal stretches of whole events start and stop."""
-    starts = [begin]
-    stops = []
+def _stretches(file: TraceFile, key: bytes, begin: int, size: int, parts: int) -> list[Stretch]:
+    """About equal parts of a file."""
+    starts, stops = [begin], []
     for part in range(1, parts):
         about = begin + (size - begin) * part // parts
-        text = b"".join(Blocks(file, about, min(size, about + _SEARCHED_FOR_A_CUT_BYTES)))
-        if (cut := first_cut(text, key)) is not None and about > starts[-1]:
-            stops.append(about + cut.end)
-            starts.append(about + cut.begin)
-    return list(zip(starts, [*stops, size], strict=True))
+        text = b""
+        for block in Blocks(file, about, min(size, about + _SEARCHED_FOR_A_CUT_BYTES)):
+            text += block
+            if (cut := first_cut(text, key)) is not None:
+                stops.append(about + cut.end)
+                starts.append(about + cut.begin)
+                break
+    stops.append(size)
+    last = len(starts) - 1
+    bounds = enumerate(zip(starts, stops, strict=True))
+    return [Stretch(start, stop, at == last) for at, (start, stop) in bounds if start < stop]
 
 
 def _trace(
