@@ -23,7 +23,7 @@ class Installation:
     prometheus_url: str
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def installation(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installation]:
     try:
         cluster = LocalCluster.start(tmp_path_factory.mktemp("cluster"), nodes=2)

@@ -15,7 +15,7 @@ _NODE_CAPACITY = {"cpu": "32", "memory": "128Gi", "pods": "1000"}
 _NODE_LABELS = {"node.kubernetes.io/instance-type": "kopeck.local"}
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def control_plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCluster]:
     """An API server, the controllers and the scheduler; KWOK stands in for the kubelets."""
     try:
@@ -36,7 +36,7 @@ def install_crd(cluster: LocalCluster | ExistingCluster) -> None:
     cluster.kubectl("wait", "--for=condition=Established", "crd/trainingjobs.kopeck.dev")
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def kube(control_plane: Any) -> KubeClient:
     return KubeClient(control_plane.kubeconfig)
 
