@@ -208,7 +208,7 @@ INSTANCE_TYPES: tuple[InstanceType, ...] = (
         verdict="left to NCCL",
         why=_GOOGLE_SETS,
         sources=(
-            "https://cloud.google.com/compute/docs/gpus",
+            "https://docs.cloud.google.com/compute/docs/accelerator-optimized-machines",
             f"{_GKE}/blob/master/gpudirect-tcpx/nccl-test-latest.yaml",
         ),
     ),
@@ -222,7 +222,7 @@ INSTANCE_TYPES: tuple[InstanceType, ...] = (
         verdict="left to NCCL",
         why=_GOOGLE_SETS,
         sources=(
-            "https://cloud.google.com/compute/docs/gpus",
+            "https://docs.cloud.google.com/compute/docs/accelerator-optimized-machines",
             f"{_GKE}/blob/master/gpudirect-tcpxo/README.md",
         ),
     ),
@@ -236,7 +236,7 @@ INSTANCE_TYPES: tuple[InstanceType, ...] = (
         verdict="left to NCCL",
         why=_GOOGLE_SETS,
         sources=(
-            "https://cloud.google.com/compute/docs/gpus",
+            "https://docs.cloud.google.com/compute/docs/accelerator-optimized-machines",
             "https://github.com/GoogleCloudPlatform/cluster-toolkit/releases/tag/v1.44.1",
         ),
     ),
@@ -250,7 +250,7 @@ INSTANCE_TYPES: tuple[InstanceType, ...] = (
         verdict="left to NCCL",
         why=_GOOGLE_SETS,
         sources=(
-            "https://cloud.google.com/compute/docs/gpus",
+            "https://docs.cloud.google.com/compute/docs/accelerator-optimized-machines",
             f"{_GKE}/blob/master/gpudirect-rdma/nccl-test-a4.yaml",
         ),
     ),
@@ -302,7 +302,9 @@ INSTANCE_TYPES: tuple[InstanceType, ...] = (
         gpus=8,
         verdict="left to NCCL",
         why=f"{_BARE_METAL}, and each maker of servers wires its own",
-        sources=("https://www.nvidia.com/en-us/data-center/hgx/",),
+        sources=(
+            "https://developer.nvidia.com/blog/introducing-nvidia-hgx-h100-an-accelerated-server-platform-for-ai-and-high-performance-computing/",
+        ),
     ),
 )
 
