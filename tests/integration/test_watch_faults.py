@@ -138,12 +138,21 @@ def test_pods_that_vanish_in_a_watch_gap_give_a_new_attempt(
     assert workplace.status(name)["restarts"] == {"failures": 0, "total": 1}
 
 
+@pytest.mark.parametrize("is_last", [False, True], ids=["one-of-two", "the-last"])
 def test_a_job_that_is_deleted_in_a_watch_gap_costs_no_more(
-    workplace: Workplace, proxy: ApiProxy, operator: OperatorProcess
+    workplace: Workplace, proxy: ApiProxy, operator: OperatorProcess, *, is_last: bool
 ) -> None:
     name = workplace.create(a_job())
+    if not is_last:
+        workplace.create(a_job("other"))
     workplace.running_pods(name, attempt=0, count=2)
     uid = workplace.job(name)["metadata"]["uid"]
+
+    def is_alone() -> None:
+        assert len(workplace.kube.get("/apis/kopeck.dev/v1alpha1/trainingjobs")["items"]) == 1
+
+    if is_last:
+        eventually(is_alone)
     proxy.break_watches(SILENCE)
     workplace.kube.delete(f"{workplace.jobs_path}/{name}")
 
@@ -158,7 +167,7 @@ def test_a_job_that_is_deleted_in_a_watch_gap_costs_no_more(
         ends = [segment["estimatedEnd"] for segment in segments]
         assert ends == [True, True], json.dumps(segments)
 
-    eventually(all_is_charged)
+    eventually(all_is_charged, seconds=60)
 
 
 def ledger_segments(workplace: Workplace, uid: str) -> list[dict[str, Any]]:

@@ -1,14 +1,16 @@
 """What the watches tell, taken into the cache; and fresh lists for what they leave out.
 
 kopf sends no DELETED for what vanished while a watch was away: objects without an event type,
-after the first sync, mean that it listed again.
+after the first sync, mean that it listed again. Where none is left, it tells nothing: so the
+cluster is asked now and then whether it still has jobs.
 """
 
 import asyncio
 import logging
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from datetime import datetime
-from time import time
+from time import monotonic, time
 from typing import Any
 
 from kopeck.api.job_key import JobKey
@@ -21,6 +23,7 @@ from kopeck.plan.job_view import JobView
 _log = logging.getLogger("kopeck.sync")
 
 RESYNC_SECONDS = 400.0
+_ASK_SECONDS = 20.0
 _RELIST_SETTLES_SECONDS = 2.0
 _SPREAD_SECONDS_PER_JOB = 0.01
 _LONGEST_SPREAD_SECONDS = 10.0
@@ -83,12 +86,8 @@ class Sync:
         """List again after each relist of kopf, and every few minutes."""
         while True:
             try:
-                await asyncio.wait_for(self._relisted.wait(), RESYNC_SECONDS)
-                await asyncio.sleep(_RELIST_SETTLES_SECONDS)
-            except TimeoutError:
-                _log.debug("resync")
-            self._relisted.clear()
-            try:
+                await self._lists_are_due()
+                self._relisted.clear()
                 await self.list_everything()
             except Exception as error:  # noqa: BLE001  the next relist or resync tries again
                 _log.warning("lists failed, trying again: %s", error)
@@ -97,6 +96,18 @@ class Sync:
                 asyncio.get_running_loop().call_later(
                     _WATCH_TELLS_WITHIN_SECONDS, self._restart_a_stale_watch
                 )
+
+    async def _lists_are_due(self) -> None:
+        resync_at = monotonic() + RESYNC_SECONDS
+        while monotonic() < resync_at:
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._relisted.wait(), _ASK_SECONDS)
+            if self._relisted.is_set():
+                await asyncio.sleep(_RELIST_SETTLES_SECONDS)
+                return
+            if self._cache.jobs() and not await self._cluster.has_jobs():
+                return
+        _log.debug("resync")
 
     def _restart_a_stale_watch(self) -> None:
         if untold := self._staleness.untold():

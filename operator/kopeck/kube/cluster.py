@@ -39,6 +39,11 @@ class Cluster:
         answer = await self._api.request("GET", _JOBS)
         return answer["items"], answer["metadata"]["resourceVersion"]
 
+    async def has_jobs(self) -> bool:
+        """Whether there is any job in the cluster."""
+        answer = await self._api.request("GET", _JOBS, query={"limit": "1"})
+        return bool(answer["items"])
+
     async def pods_of(self, key: JobKey) -> list[dict[str, Any]]:
         """The job's pods, read now. Scans the namespace: labels are not indexed."""
         query = {"labelSelector": f"{names.LABEL_JOB_UID}={key.uid}"}
