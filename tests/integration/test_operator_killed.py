@@ -282,15 +282,15 @@ def _no_count_is_lost(workplace: Workplace, proxy: ApiProxy) -> None:
     assert failure["message"] == SIGKILLED["message"]
     assert status["restartReason"] == "PodLost"
     assert status["training"]["samples"] == 320
-    assert _attempts_begun(proxy) == [1, 2]
+    assert _attempts_begun(workplace, proxy) == [1, 2]
 
 
-def _attempts_begun(proxy: ApiProxy) -> list[int]:
+def _attempts_begun(workplace: Workplace, proxy: ApiProxy) -> list[int]:
     """Attempts in the order in which they were written to status; 0 is there from the start."""
     patches = [
         json.loads(write.call.body)
         for write in proxy.writes
-        if write.call.path.endswith(f"/{NAME}/status") and write.status == 200
+        if write.call.path == f"{workplace.jobs_path}/{NAME}/status" and write.status == 200
     ]
     attempts = [patch["status"].get("attempt") for patch in patches]
     return [attempt for attempt in attempts if attempt]
