@@ -10,7 +10,7 @@ import logging
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from datetime import datetime
-from time import monotonic, time
+from time import time
 from typing import Any
 
 from kopeck.api.job_key import JobKey
@@ -98,8 +98,9 @@ class Sync:
                 )
 
     async def _lists_are_due(self) -> None:
-        resync_at = monotonic() + RESYNC_SECONDS
-        while monotonic() < resync_at:
+        loop = asyncio.get_running_loop()
+        resync_at = loop.time() + RESYNC_SECONDS
+        while loop.time() < resync_at:
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._relisted.wait(), _ASK_SECONDS)
             if self._relisted.is_set():

@@ -9,7 +9,7 @@ from typing import Any
 from kopeck.control.cache import Cache
 from kopeck.control.dirty_queue import DirtyQueue
 from kopeck.control.sync import RESYNC_SECONDS, Sync
-from tests.builders import a_pod
+from tests.builders import a_job_view, a_pod
 from tests.unit.control.event_loop import run_simulated
 
 PATIENCE_SECONDS = 60
@@ -21,12 +21,18 @@ def now() -> datetime:
 
 @dataclass
 class Lists:
-    """A cluster that answers lists."""
+    """A cluster that answers lists, and counts them."""
 
     pods: list[dict[str, Any]] = field(default_factory=list)
+    jobs: list[dict[str, Any]] = field(default_factory=list)
+    count: int = 0
+
+    async def has_jobs(self) -> bool:
+        return bool(self.jobs)
 
     async def all_jobs(self) -> tuple[list[dict[str, Any]], str]:
-        return [], "1000"
+        self.count += 1
+        return self.jobs, "1000"
 
     async def all_pods(self) -> AsyncIterator[tuple[list[dict[str, Any]], str]]:
         yield self.pods, "1000"
@@ -106,6 +112,22 @@ def test_a_watch_owes_nothing_of_what_is_deleted_since() -> None:
         (2 * PATIENCE_SECONDS, look),
     )
     assert (scene.restarts, scene.sync.watch_owes_nothing()) == (0, True)
+
+
+def job_is_seen(scene: Scene) -> None:
+    scene.lists.jobs = [a_job_view(status={}).manifest]
+    scene.sync.see_job("ADDED", scene.lists.jobs[0])
+
+
+def job_is_deleted_unseen(scene: Scene) -> None:
+    scene.lists.jobs = []
+
+
+def test_the_end_of_the_last_job_is_found_without_a_word_of_the_watch() -> None:
+    there = play((1, job_is_seen), (RESYNC_SECONDS / 2, look))
+    assert (there.lists.count, len(there.sync.known_uids())) == (0, 1)
+    gone = play((1, job_is_seen), (1, job_is_deleted_unseen), (RESYNC_SECONDS / 2, look))
+    assert (gone.lists.count, gone.sync.known_uids()) == (1, set())
 
 
 def test_an_idle_cluster_asks_for_no_restart() -> None:
