@@ -1,5 +1,6 @@
 """/metrics, written ahead of the scrape: under a CPU limit a request has no time to spare."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from threading import Event, Lock
 from time import monotonic
@@ -7,7 +8,6 @@ from time import monotonic
 from prometheus_client.exposition import choose_encoder
 from prometheus_client.registry import Collector
 
-from kopeck_exporter.exposition import openmetrics_page, text_page
 from kopeck_exporter.server import Page
 
 AHEAD_SECONDS = 2.0
@@ -23,8 +23,17 @@ class _Written:
     at_seconds: float
 
 
+@dataclass(slots=True)
+class _Format:
+    """One that is asked for."""
+
+    encode: Callable[[Collector], bytes]
+    asked_at_seconds: float
+    written: _Written | None = None
+
+
 class MetricsPage:
-    """In both formats. One thread writes ahead with `keep_ready`, others ask for pages.
+    """In the formats that scrapers ask for. One thread writes ahead with `keep_ready`.
 
     What is not there, or too old because the thread does not keep up, is written when asked for.
     """
@@ -32,20 +41,19 @@ class MetricsPage:
     def __init__(self, collector: Collector) -> None:
         self._collector = collector
         self._lock = Lock()
-        self._written: dict[bool, _Written] = {}
-        self._asked_at: dict[bool, float] = {}
+        self._formats: dict[str, _Format] = {}
         self._stopped = Event()
 
     def page(self, accept: str) -> Page:
         """For the value of an Accept header."""
-        _, content_type = choose_encoder(accept)
-        is_openmetrics = content_type.startswith("application/openmetrics-text")
+        encode, content_type = choose_encoder(accept)
         now = monotonic()
         with self._lock:
-            self._asked_at[is_openmetrics] = now
-            written = self._written.get(is_openmetrics)
+            asked = self._formats.setdefault(content_type, _Format(encode, now))
+            asked.asked_at_seconds = now
+            written = asked.written
         if written is None or now - written.at_seconds > 2 * AHEAD_SECONDS:
-            return Page(content_type, self._write(is_openmetrics=is_openmetrics))
+            return Page(content_type, encode(self._collector))
         return Page(content_type, written.body)
 
     def keep_ready(self) -> None:
@@ -57,18 +65,19 @@ class MetricsPage:
         """The formats that are in use, once."""
         now = monotonic()
         with self._lock:
-            used = [each for each, at in self._asked_at.items() if now - at < FORGOTTEN_SECONDS]
-        for is_openmetrics in used:
-            written = _Written(self._write(is_openmetrics=is_openmetrics), now)
+            self._formats = {
+                content_type: each
+                for content_type, each in self._formats.items()
+                if now - each.asked_at_seconds < FORGOTTEN_SECONDS
+            }
+            used = list(self._formats.values())
+        for each in used:
+            written = _Written(each.encode(self._collector), now)
             with self._lock:
                 if not self._stopped.is_set():
-                    self._written[is_openmetrics] = written
+                    each.written = written
 
     def stop(self) -> None:
         with self._lock:
             self._stopped.set()
-            self._written.clear()
-
-    def _write(self, *, is_openmetrics: bool) -> bytes:
-        write = openmetrics_page if is_openmetrics else text_page
-        return write(self._collector.collect())
+            self._formats.clear()
