@@ -11,7 +11,7 @@ from kopeck.trace.hta import HtaFigures, hta_figures
 from kopeck.trace.rank_reader import read_rank, read_rank_on_cores
 from kopeck.trace.summary import RankSummary, summarise
 
-_WORTH_PROCESSES_BYTES = 32 * 2**20
+WORTH_PROCESSES_BYTES = 32 * 2**20
 """Of text; less is read before another process has started."""
 _PACKED = 10
 """About how much shorter gzip makes a trace."""
@@ -20,22 +20,25 @@ Measured = TypeVar("Measured")
 Told = Callable[[], None]
 
 
-def read_summaries(files: Sequence[TraceFile], told: Told) -> list[RankSummary]:
+def read_summaries(
+    files: Sequence[TraceFile], told: Told, *, least_bytes: int = WORTH_PROCESSES_BYTES
+) -> list[RankSummary]:
     """Each rank measured, in the order of the files; `told` is called after each.
 
-    Raises ConfigError for a file that is no trace.
+    Several files with fewer than `least_bytes` of text in all are read by this process. Raises
+    ConfigError for a file that is no trace.
     """
     if len(files) == 1 and (cores := _cores()) > 1:
         with _pool(cores - 1) as pool:
             summary = summarise(read_rank_on_cores(files[0], pool, cores))
         told()
         return [summary]
-    return _each(_summary_of, files, told)
+    return _each(_summary_of, files, told, least_bytes)
 
 
 def read_hta_figures(files: Sequence[TraceFile], told: Told) -> list[HtaFigures | None]:
     """The same, by HTA's rules."""
-    return _each(_hta_figures_of, files, told)
+    return _each(_hta_figures_of, files, told, WORTH_PROCESSES_BYTES)
 
 
 def _summary_of(file: TraceFile) -> RankSummary:
@@ -47,10 +50,13 @@ def _hta_figures_of(file: TraceFile) -> HtaFigures | None:
 
 
 def _each(
-    measure: Callable[[TraceFile], Measured], files: Sequence[TraceFile], told: Told
+    measure: Callable[[TraceFile], Measured],
+    files: Sequence[TraceFile],
+    told: Told,
+    least_bytes: int,
 ) -> list[Measured]:
     processes = min(_cores(), len(files))
-    if processes == 1 or sum(map(_text_bytes, files)) < _WORTH_PROCESSES_BYTES:
+    if processes == 1 or sum(map(_text_bytes, files)) < least_bytes:
         measured = []
         for file in files:
             measured.append(measure(file))

@@ -14,7 +14,7 @@ from kopeck.trace.framing import Head, first_cut, first_key, head_of, pieces
 from kopeck.trace.losses import READ_NOT, Losses
 from kopeck.trace.origin import metadata_of, origin_of
 
-_WORTH_SPLITTING_BYTES = 32 * 2**20
+WORTH_SPLITTING_BYTES = 32 * 2**20
 """Below, another process costs more time than it saves."""
 _STRETCHES_PER_CORE = 8
 _SEARCHED_FOR_A_CUT_BYTES = 16 * 2**20
@@ -36,13 +36,16 @@ def read_rank(file: TraceFile, *, everything: bool = False) -> RankTrace:
     return _trace(file, head, [decoder], lost)
 
 
-def read_rank_on_cores(file: TraceFile, pool: Executor, cores: int) -> RankTrace:
+def read_rank_on_cores(
+    file: TraceFile, pool: Executor, cores: int, *, least_bytes: int = WORTH_SPLITTING_BYTES
+) -> RankTrace:
     """The same with the help of other processes; this one decodes, from the end, what is left.
 
-    Stretches are many more than cores, so that one busy core delays by one of them at most.
+    Stretches are many more than cores, so that one busy core delays by one of them at most. A file
+    of fewer than `least_bytes`, or packed, is read on this core alone.
     """
     size = file.path.stat().st_size
-    if size < _WORTH_SPLITTING_BYTES or is_packed(file):
+    if size < least_bytes or is_packed(file):
         return read_rank(file)
     head, first = _opening(file, iter(Blocks(file)))
     key = first_key(first)

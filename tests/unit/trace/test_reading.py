@@ -14,7 +14,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kopeck.api.errors import ConfigError
-from kopeck.trace import parallel_reading, rank_reader
 from kopeck.trace.files import TraceFile, trace_files
 from kopeck.trace.framing import pieces
 from kopeck.trace.parallel_reading import read_summaries
@@ -59,27 +58,23 @@ def test_events_are_whole_wherever_blocks_end(block_bytes: int) -> None:
 @pytest.mark.parametrize("cores", [2, 3, 7])
 @pytest.mark.parametrize("indent", [None, 2])
 def test_a_file_in_stretches_is_the_same_as_in_one(
-    cores: int, indent: int | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    cores: int, indent: int | None, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(rank_reader, "_WORTH_SPLITTING_BYTES", 0)
     text = json.dumps({"distributedInfo": {"rank": 3}, "traceEvents": _EVENTS}, indent=indent)
     file = TraceFile(written(tmp_path, text), "trace.json")
     with ThreadPoolExecutor(cores) as pool:
-        split = read_rank_on_cores(file, pool, cores)
+        split = read_rank_on_cores(file, pool, cores, least_bytes=0)
     whole = read_rank(file)
     assert (split.origin, split.lost) == (whole.origin, whole.lost)
     for one, other in zip(astuple(split.events), astuple(whole.events), strict=True):
         assert np.array_equal(one, other) if isinstance(one, np.ndarray) else one == other
 
 
-def test_a_stretch_that_is_damaged_loses_no_more_than_in_one(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(rank_reader, "_WORTH_SPLITTING_BYTES", 0)
+def test_a_stretch_that_is_damaged_loses_no_more_than_in_one(tmp_path: Path) -> None:
     text = json.dumps({"traceEvents": _EVENTS}).replace('"gemm 3"', "{]", 1)
     file = TraceFile(written(tmp_path, text), "trace.json")
     with ThreadPoolExecutor(2) as pool:
-        split = read_rank_on_cores(file, pool, 2)
+        split = read_rank_on_cores(file, pool, 2, least_bytes=0)
     assert len(split.events) == len(_EVENTS) - 1
     assert split.lost == read_rank(file).lost
 
@@ -132,27 +127,21 @@ def test_an_archive_that_breaks_off_keeps_what_is_before_it(
 
 
 @needs_shared_traces
-def test_ranks_measured_in_processes_are_the_same_as_in_one(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_ranks_measured_in_processes_are_the_same_as_in_one(tmp_path: Path) -> None:
     files = shared(str(tmp_path), "dlrm_8ranks_v100.tar.gz")
     alone = read_summaries(files, _nothing)
-    monkeypatch.setattr(parallel_reading, "_WORTH_PROCESSES_BYTES", 0)
     told = []
-    summaries = read_summaries(files, lambda: told.append(1))
+    summaries = read_summaries(files, lambda: told.append(1), least_bytes=0)
     assert len(told) == 8
     assert [each.breakdown for each in summaries] == [each.breakdown for each in alone]
     assert [each.collectives for each in summaries] == [each.collectives for each in alone]
 
 
-def test_a_process_raises_what_its_file_is_refused_for(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    monkeypatch.setattr(parallel_reading, "_WORTH_PROCESSES_BYTES", 0)
+def test_a_process_raises_what_its_file_is_refused_for(tmp_path: Path) -> None:
     good = written(tmp_path, a_trace(a_kernel(0, 1)), "good.json")
     bad = written(tmp_path, "{}", "bad.json")
     with pytest.raises(ConfigError, match=r"bad.json: has no list traceEvents"):
-        read_summaries(trace_files([good, bad], tmp_path), _nothing)
+        read_summaries(trace_files([good, bad], tmp_path), _nothing, least_bytes=0)
 
 
 @needs_shared_traces
