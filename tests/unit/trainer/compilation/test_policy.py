@@ -43,7 +43,7 @@ LLAMA: dict[CompileMode, tuple[float, float]] = {
     "reduce-overhead": (3.4, 0.0639),
     "max-autotune-no-cudagraphs": (201.7, 0.0627),
 }
-"""As measured on an H200, see `tests/gpu/results`."""
+"""Seconds to compile and of a step, of an H200; later ones are in `tests/gpu/results`."""
 
 
 def test_a_short_run_tries_nothing_but_the_first_mode() -> None:
