@@ -1,6 +1,7 @@
 """Kubernetes events about a job: one for each change that a user should see."""
 
 import secrets
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
@@ -14,14 +15,17 @@ from kopeck.topology.harmful_settings import Harm
 
 
 def transition_events(
-    job: JobView, after: TrainingJobStatus, now: datetime
+    job: JobView, after: TrainingJobStatus, vendor: Mapping[str, str], now: datetime
 ) -> list[dict[str, Any]]:
-    """The events of going from the job's status to `after`."""
+    """The events of going from the job's status to `after`.
+
+    `vendor` is what the provider's file sets for NCCL, where `after` brings it.
+    """
     wrong = first_wrong_loss(job.status.training, after.training)
     told = [_event(job, "Warning", "WrongLoss", wrong, now)] if wrong else []
     return [
         *_platform_events(job, after, now),
-        *_setting_events(job, after, now),
+        *_setting_events(job, after, vendor, now),
         *told,
         *_request_events(job, after, now),
         *_phase_events(job, after, now),
@@ -39,14 +43,16 @@ def _platform_events(job: JobView, after: TrainingJobStatus, now: datetime) -> l
     return [_event(job, "Warning", found.reason, found.message, now)]
 
 
-def _setting_events(job: JobView, after: TrainingJobStatus, now: datetime) -> list[dict[str, Any]]:
+def _setting_events(
+    job: JobView, after: TrainingJobStatus, vendor: Mapping[str, str], now: datetime
+) -> list[dict[str, Any]]:
     """Once for each revision: what the user's settings of NCCL cost."""
     if after.effective is None or not _is_first_sight(job, after):
         return []
     platform = after.effective.nccl.platform if after.effective.nccl else None
     return [
         _event(job, *_KIND_AND_REASON[each.harm], str(each), now)
-        for each in nccl_warnings(job.spec, platform)
+        for each in nccl_warnings(job.spec, platform, vendor)
     ]
 
 

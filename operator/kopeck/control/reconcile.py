@@ -1,7 +1,7 @@
 """One pass over one job: look, charge, plan, act, write status once."""
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from time import perf_counter
@@ -25,6 +25,7 @@ from kopeck.kube.cluster import Cluster
 from kopeck.kube.errors import ApiError
 from kopeck.plan.conditions import with_condition
 from kopeck.plan.job_view import JobView
+from kopeck.plan.nccl_decision import vendor_settings
 from kopeck.plan.plan import plan
 from kopeck.plan.pod_facts import PodFacts
 from kopeck.plan.step import Step
@@ -71,7 +72,7 @@ class Reconciler:
         decided = job.status if refusals and step.nccl_config else step.status
         status = _explaining(decided, refusals, self.clock())
         status = await self.figures.added(job, status, ledger, self.clock())
-        changed = await self._write(job, status)
+        changed = await self._write(job, status, vendor_settings(step.nccl_config))
         _log_pass(job, status, perf_counter() - started, changed=changed)
         if changed:
             return 0.0
@@ -132,14 +133,16 @@ class Reconciler:
         self.cache.replace_pods(key, await self.cluster.pods_of(key), self.clock())
         return self.cache.see_job(manifest)
 
-    async def _write(self, job: JobView, status: TrainingJobStatus) -> bool:
+    async def _write(
+        self, job: JobView, status: TrainingJobStatus, vendor: Mapping[str, str]
+    ) -> bool:
         """Write what changed. Raises ConflictError where another writer was first."""
         patch = status_patch(job.manifest["status"], status)
         if not patch:
             return False
         written = await self.cluster.write_status(job.key, job.resource_version, patch)
         self.cache.see_job(written)
-        for event in transition_events(job, status, self.clock()):
+        for event in transition_events(job, status, vendor, self.clock()):
             try:
                 await self.cluster.create_event(job.key.namespace, event)
             except ApiError as error:

@@ -21,6 +21,7 @@ from kopeck.plan.pod_facts import PodFacts
 from kopeck.plan.pods import Attempt, worker_pods
 from kopeck.plan.revision import canonical_json
 from kopeck.plan.shared_objects import owned_config_map
+from kopeck.topology.conf_file import conf_variables
 from kopeck.topology.environment import TOPO_FILE, TOPOLOGY_PATH
 from kopeck.topology.needs import ConfigMapMount
 from kopeck.topology.writer import to_xml
@@ -114,6 +115,11 @@ def nccl_decision(job: JobView, surroundings: Surroundings) -> NcclDecision:
         reason="FabricIncomplete" if missing else agreement.reason,
         message=". Missing: ".join(filter(None, (agreement.message, "; ".join(missing)))),
     )
+
+
+def vendor_settings(config_map: Mapping[str, Any] | None) -> dict[str, str]:
+    """What the provider's file sets, of the ConfigMap of a decision."""
+    return conf_variables(config_map["data"].get(CONF_KEY, "")) if config_map else {}
 
 
 def _mounts(agreement: Agreement) -> list[ConfigMapMount]:

@@ -12,16 +12,18 @@ from kopeck.topology.node import NodeFacts
 from kopeck.topology.platform import Platform, platform_of
 
 
-def nccl_warnings(spec: TrainingJobSpec, platform: str | None = None) -> list[SettingWarning]:
+def nccl_warnings(
+    spec: TrainingJobSpec, platform: str | None, vendor: Mapping[str, str]
+) -> list[SettingWarning]:
     """Of spec.nccl and the template's environment, the worst first; none without GPUs.
 
     `platform` is that of the nodes. None where they do not tell: then what the job asks of its
-    nodes is taken for it.
+    nodes is taken for it. `vendor` is what the provider's own file sets.
     """
     if not spec.workers.gpus_per_worker:
         return []
     known = Platform(platform) if platform else _platform(spec)
-    return setting_warnings(_settings(spec), known, vendor={})
+    return setting_warnings(_settings(spec), known, vendor)
 
 
 def _settings(spec: TrainingJobSpec) -> dict[str, str]:

@@ -15,10 +15,13 @@ from kopeck.api.status import (
 from kopeck.control.events import transition_events
 from tests.builders import T0, a_job_view
 
+VENDOR = {"NCCL_ALGO": "Ring"}
+"""Set by the provider's file."""
+
 
 def told(before: TrainingJobStatus, after: TrainingJobStatus) -> list[tuple[str, str]]:
     job = a_job_view(before.model_dump(by_alias=True, exclude_none=True))
-    return [(each["type"], each["reason"]) for each in transition_events(job, after, T0)]
+    return [(each["type"], each["reason"]) for each in transition_events(job, after, VENDOR, T0)]
 
 
 def running(**training: int) -> TrainingJobStatus:
@@ -69,7 +72,14 @@ def told_of_settings(
     before: TrainingJobStatus, after: TrainingJobStatus, **spec: Any
 ) -> list[tuple[str, str]]:
     job = a_job_view(before.model_dump(by_alias=True, exclude_none=True), **spec)
-    return [(each["reason"], each["message"]) for each in transition_events(job, after, T0)]
+    return [(each["reason"], each["message"]) for each in transition_events(job, after, VENDOR, T0)]
+
+
+def test_what_the_provider_sets_too_is_not_judged() -> None:
+    for algorithm, reasons in (("Ring", []), ("Tree", ["CostlySetting"])):
+        spec = {"workers": {"gpusPerWorker": 8}, "nccl": {"env": {"NCCL_ALGO": algorithm}}}
+        told = told_of_settings(accepted(), decided("oci"), **spec)
+        assert [reason for reason, _ in told] == reasons
 
 
 COSTLY = {"workers": {"gpusPerWorker": 8}, "nccl": {"env": {"NCCL_P2P_DISABLE": "1"}}}

@@ -28,7 +28,7 @@ def warned(
         "template": {"spec": template},
     }
     spec = parse_spec(a_job(workers=workers, nccl={"env": nccl})["spec"])
-    return [(each.name, each.harm) for each in nccl_warnings(spec)]
+    return [(each.name, each.harm) for each in nccl_warnings(spec, None, {})]
 
 
 def test_both_places_are_judged_and_the_template_wins() -> None:
