@@ -36,6 +36,11 @@ class Observed:
             values["/".join([name, *own])] = value
         return values
 
+    def gpus(self) -> int:
+        """Of which something is told now."""
+        page = samples_of(get(self.port, "/metrics").text)
+        return len({dict(labels)["uuid"] for _, labels in page if "uuid" in dict(labels)})
+
     def between(self, began: float, ended: float) -> list[Values]:
         return [values for moment, values in self.scrapes if began <= moment <= ended]
 

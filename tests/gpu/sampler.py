@@ -1,7 +1,7 @@
 """`python -m tests.gpu.sampler`: the sampler on a real GPU: what it says, and what it costs.
 
-SM utilisation against the kernels of a trace, idle and at work; the sampler's CPU time over eight
-GPUs; a training with exporter and sampler against the same without, in turn. Four minutes.
+SM utilisation against the kernels of a trace, idle and at work; a training with exporter and
+sampler against the same without, in turn. Four minutes.
 """
 
 import json
@@ -19,7 +19,6 @@ from time import monotonic, sleep
 from typing import Any
 
 from kopeck.local.port import free_port
-from tests.bench.process_usage import cpu_seconds
 from tests.gpu.kept import bar, keep, say
 from tests.gpu.observed import Observed, Values, observed, socket_in
 
@@ -28,7 +27,6 @@ LAG_SECONDS = 6.0
 """A value that is scraped is of a second that began no longer ago: a second between two readings,
 as long until it is sent and received, two until the page is written."""
 
-CPU_SECONDS = 20.0
 BLOCK_SECONDS = 5.0
 UNSETTLED_SECONDS = 1.5
 """Of a block, in which processes start: not counted."""
@@ -62,20 +60,12 @@ CONFIG = {
 def main() -> int:
     with tempfile.TemporaryDirectory() as folder:
         readings = _readings(Path(folder))
-        cpu_ratio = _eightfold_cpu_ratio(Path(folder))
         slowdown = _slowdown(Path(folder))
     bars = {
         **_utilization_bars(readings),
-        "share of a core of the sampler, eight GPUs": bar(cpu_ratio, "<=", 0.02),
         "slowdown, upper end": bar(slowdown["interval"][1], "<=", 0.005),
     }
-    content = {
-        "readings": readings,
-        "sampler_cpu_ratio": cpu_ratio,
-        "slowdown": slowdown,
-        "bars": bars,
-    }
-    return keep("sampler", 1, content)
+    return keep("sampler", 1, {"readings": readings, "slowdown": slowdown, "bars": bars})
 
 
 def _utilization_bars(readings: dict[str, Values]) -> dict[str, Any]:
@@ -136,16 +126,6 @@ def _run_load(mode: str) -> dict[str, float]:
     done = subprocess.run(command, stdout=subprocess.PIPE, check=True, text=True)
     told: dict[str, float] = json.loads(done.stdout.splitlines()[-1])
     return told
-
-
-def _eightfold_cpu_ratio(folder: Path) -> float:
-    with observed(folder, "tests.gpu.eightfold_sampler") as seen:
-        sleep(UNSETTLED_SECONDS)
-        before, began = cpu_seconds(seen.sampler_pid), monotonic()
-        sleep(CPU_SECONDS)
-        ratio = (cpu_seconds(seen.sampler_pid) - before) / (monotonic() - began)
-    say(f"sampler of eight GPUs: {ratio:.4f} of a core")
-    return round(ratio, 5)
 
 
 def _slowdown(folder: Path) -> dict[str, Any]:
