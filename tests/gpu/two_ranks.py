@@ -14,11 +14,16 @@ WORKERS = {"full": 1, "hybrid": 2, "replicate": 1}
 """By strategy; `hybrid` shards inside a worker."""
 DIFFERENCE = 1e-3
 """Relative, over all steps, in fp32."""
+GATHERED_LATE = {"strategy": "full", "reshardAfterForward": True}
+"""Nothing is gathered before the forward that needs it."""
 HANG_SECONDS = 5
 
 
 def main() -> int:
-    losses = {strategy: _losses(strategy, workers) for strategy, workers in WORKERS.items()}
+    losses = {
+        strategy: _losses({"strategy": strategy}, workers) for strategy, workers in WORKERS.items()
+    }
+    losses["gathered late"] = _losses(GATHERED_LATE, workers=1)
     hang = _hang()
     named = ["rank 0 waits in nccl:", "for rank 1 (at toy.py:"]
     bars = {
@@ -38,7 +43,7 @@ def main() -> int:
     return keep("two_ranks", 2, {"losses": losses, "hang": hang, "bars": bars})
 
 
-def _losses(strategy: str, workers: int) -> list[float]:
+def _losses(sharding: dict[str, Any], workers: int) -> list[float]:
     run = ours.train(
         2,
         entrypoint="byte_llama:build",
@@ -48,10 +53,10 @@ def _losses(strategy: str, workers: int) -> list[float]:
             "globalBatchSize": 32,
             "microBatchSize": 8,
             "precision": "fp32",
-            "sharding": {"strategy": strategy},
+            "sharding": sharding,
         },
     )
-    say(f"{strategy}: {run.losses[0]:.4f} to {run.losses[-1]:.4f}")
+    say(f"{sharding}: {run.losses[0]:.4f} to {run.losses[-1]:.4f}")
     return [round(loss, 5) for loss in run.losses]
 
 

@@ -82,9 +82,8 @@ class OptimizerStep:
         return self._number(0) if self.max_grad_norm is None else self._squared_norm(gradients)
 
     def _squared_norm(self, gradients: list[Tensor]) -> Tensor:
-        """Sum of the squares of this rank's share of all gradients, as float64."""
-        norms = torch._foreach_norm(gradients, 2, torch.float32)  # noqa: SLF001  torch clips with it
-        return torch.stack(norms).double().square().sum() / self.replicas
+        """This rank's share in that of the whole gradient."""
+        return self.weights.squared_norm(gradients) / self.replicas
 
     def _accumulate(self, batches: Iterable[Any], micro_batches: int) -> tuple[Tensor, Tensor]:
         """Sum and count of the losses, as float64. The gradients are reduced once, by the last."""

@@ -1,6 +1,7 @@
 """One rank's training, from joining its peers to leaving them."""
 
 import enum
+import os
 from dataclasses import dataclass
 from datetime import timedelta
 
@@ -226,6 +227,8 @@ def _join(rank: RankEnvironment, store: Store) -> torch.device:
     if torch.cuda.is_available():
         device = torch.device("cuda", rank.local_rank)
         torch.cuda.set_device(device)
+    # What is gathered beside an update is not to wait until that leaves multiprocessors free.
+    os.environ.setdefault("TORCH_NCCL_HIGH_PRIORITY", "1")
     backend = "cpu:gloo,cuda:nccl" if device.type == "cuda" else "gloo"
     try:
         dist.init_process_group(

@@ -1,5 +1,7 @@
 """The update of the weights, which scales the gradients as it reads them where it can."""
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import torch
@@ -67,9 +69,11 @@ class FusedAdamW:
     @torch.no_grad()
     def apply(self, _gradients: list[Tensor], factor: Tensor) -> None:
         """Update by the gradients times `factor`, a scalar; not at all where that is NaN."""
+        updates: dict[nn.Parameter, Callable[[], None]] = {}
         for group in self._optimizer.param_groups:
             if trained := self._trained(group):
-                self._update(group, trained, factor)
+                updates |= self._updates(group, trained, factor)
+        self._weights.update(updates)
         self.forget_gradients()
 
     def forget_gradients(self) -> None:
@@ -81,15 +85,17 @@ class FusedAdamW:
         found = ((master, self._weights.gradient(master)) for master in group["params"])
         return [(master, gradient) for master, gradient in found if gradient is not None]
 
-    def _update(
+    def _updates(
         self, group: dict[str, Any], trained: list[tuple[nn.Parameter, Tensor]], factor: Tensor
-    ) -> None:
+    ) -> dict[nn.Parameter, Callable[[], None]]:
+        """By master."""
         from kopeck_trainer.adamw_kernel import adamw  # noqa: PLC0415  Triton is not for CPUs
 
         states = [self._state(master) for master, _ in trained]
         corrections = _corrections([state["step"] for state in states], group["betas"], factor)
-        for index, ((master, gradient), state) in enumerate(zip(trained, states, strict=True)):
-            adamw(
+        return {
+            master: partial(
+                adamw,
                 local(master),
                 gradient,
                 (local(state["exp_avg"]), local(state["exp_avg_sq"])),
@@ -102,6 +108,8 @@ class FusedAdamW:
                 epsilon=group["eps"],
                 weight_decay=group["weight_decay"],
             )
+            for index, ((master, gradient), state) in enumerate(zip(trained, states, strict=True))
+        }
 
     def _state(self, master: nn.Parameter) -> dict[str, Tensor]:
         state: dict[str, Tensor] = self._optimizer.state[master]

@@ -4,7 +4,7 @@ Between two steps a model holds its masters: what is trained, saved and loaded.
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
 
@@ -13,22 +13,33 @@ from torch import Tensor, nn
 from torch.distributed.fsdp import FSDPModule
 from torch.distributed.tensor import DTensor
 
+from kopeck_trainer.early_gather import EarlyGather
 from kopeck_trainer.float8 import gathers_float8, plain, share_scales
+from kopeck_trainer.gradient_norm import ReducedNorm, squared_norm
+
+Updates = Mapping[nn.Parameter, Callable[[], None]]
+"""What updates each master."""
 
 
 class FsdpWeights:
     """FSDP makes them of the masters in each step, and reduces their gradients."""
 
-    def __init__(self, model: FSDPModule, prepare: Callable[[], None] | None) -> None:
+    def __init__(
+        self, model: FSDPModule, prepare: Callable[[], None] | None, early: EarlyGather | None
+    ) -> None:
         """`prepare` is called before the weights are gathered for the first time in a step."""
         self._model = model
         self._prepare = prepare
+        self._early = early
+        self._norm = ReducedNorm(model)
 
     @contextmanager
     def micro_batch(self, index: int, micro_batches: int) -> Iterator[None]:
         """Around forward and backward. Only the last one of a step reduces the gradients."""
-        if index == 0 and self._prepare:
-            self._prepare()
+        if index == 0:
+            self._norm.begin()
+            if self._prepare:
+                self._prepare()
         is_last = index == micro_batches - 1
         self._model.set_requires_gradient_sync(is_last)
         self._model.set_is_last_backward(is_last)
@@ -38,9 +49,20 @@ class FsdpWeights:
         """This rank's part of it, after the last micro-batch."""
         return None if master.grad is None else local(master.grad)
 
+    def squared_norm(self, _gradients: list[Tensor]) -> Tensor:
+        """Of this rank's part of all gradients, a scalar of fp64."""
+        return self._norm.square()
+
     def working(self, _master: nn.Parameter) -> Tensor | None:
         """What an update has to write beside the master."""
         return None
+
+    def update(self, updates: Updates) -> None:
+        """Call them."""
+        if self._early:
+            self._early.update(updates)
+        else:
+            _call(updates)
 
     def give_gradients(self) -> None:
         """The masters have them already."""
@@ -82,9 +104,17 @@ class WholeWeights:
         copy = self._copies.get(master, master)
         return master.grad if copy.grad is None else copy.grad
 
+    def squared_norm(self, gradients: list[Tensor]) -> Tensor:
+        """Of all gradients, a scalar of fp64."""
+        return squared_norm(gradients)
+
     def working(self, master: nn.Parameter) -> Tensor | None:
         """What an update has to write beside the master."""
         return self._copies.get(master)
+
+    def update(self, updates: Updates) -> None:
+        """Call them."""
+        _call(updates)
 
     def give_gradients(self) -> None:
         """Add the gradients of the copies to the masters', in their dtype."""
@@ -119,14 +149,21 @@ WorkingWeights = FsdpWeights | WholeWeights
 
 def working_weights(model: nn.Module, dtype: torch.dtype) -> WorkingWeights:
     """Those of a parallelized model whose masters have their values."""
-    if isinstance(model, FSDPModule):
-        return FsdpWeights(model, partial(share_scales, model) if gathers_float8(model) else None)
-    return WholeWeights(model, dtype)
+    if not isinstance(model, FSDPModule):
+        return WholeWeights(model, dtype)
+    if gathers_float8(model):  # by scales that are known after the whole update
+        return FsdpWeights(model, partial(share_scales, model), None)
+    return FsdpWeights(model, None, EarlyGather(model))
 
 
 def local(tensor: Tensor) -> Tensor:
     """This rank's part."""
     return plain(tensor.to_local()) if isinstance(tensor, DTensor) else tensor
+
+
+def _call(updates: Updates) -> None:
+    for update in updates.values():
+        update()
 
 
 def _owners(model: nn.Module) -> dict[nn.Parameter, list[tuple[nn.Module, str]]]:

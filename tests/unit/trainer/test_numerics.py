@@ -114,9 +114,18 @@ def test_a_probe_finds_the_same_norm_under_every_strategy_and_updates_nothing(
 def test_one_rank_without_fsdp_computes_exactly_what_it_does_with_it(
     tmp_path: Path, micro_batch: int, optimizer: Any
 ) -> None:
-    training = replace(TRAINING, precision="bf16", max_grad_norm=0.1, micro_batch_size=micro_batch)
+    training = replace(TRAINING, precision="bf16", micro_batch_size=micro_batch)
     [with_fsdp] = on_ranks(1, losses, tmp_path, with_sharding(training, "full"), optimizer)
     assert on_ranks(1, losses, tmp_path, training, optimizer) == [with_fsdp]
+
+
+@pytest.mark.parametrize("optimizer", [torch.optim.AdamW, torch.optim.Adagrad])
+def test_one_rank_clips_as_it_does_with_fsdp(tmp_path: Path, optimizer: Any) -> None:
+    """FSDP's norm is summed up in another order."""
+    training = replace(TRAINING, max_grad_norm=0.1)
+    [with_fsdp] = on_ranks(1, losses, tmp_path, with_sharding(training, "full"), optimizer)
+    [without] = on_ranks(1, losses, tmp_path, training, optimizer)
+    assert without == pytest.approx(with_fsdp, rel=1e-6)
 
 
 @pytest.mark.parametrize("reshard", [True, False])
