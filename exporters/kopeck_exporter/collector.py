@@ -28,7 +28,6 @@ SUMMED: Mapping[names.Metric, str] = {
     names.SAMPLES_TOTAL: "samples",
     names.TOKENS_TOTAL: "tokens",
     names.GRAPH_BREAKS_TOTAL: "graph_breaks",
-    names.RECOMPILES_TOTAL: "recompiles",
     names.EAGER_FALLBACKS_TOTAL: "eager_fallbacks",
     names.COMPILE_CACHE_HITS_TOTAL: "compile_cache_hits",
     names.COMPILE_CACHE_MISSES_TOTAL: "compile_cache_misses",
@@ -104,10 +103,23 @@ class WorkerCollector(Collector):
         yield from self._families.if_known(names.STEPS_TOTAL, first.steps)
         for metric, name in SUMMED.items():
             yield from self._families.if_known(metric, total(getattr(each, name) for each in ranks))
+        yield from self._recompiles(ranks)
         for metric, name in LARGEST.items():
             yield from self._families.if_known(
                 metric, largest(getattr(each, name) for each in ranks)
             )
+
+    def _recompiles(self, ranks: list[Totals]) -> Iterator[Family]:
+        """All reasons, also those that never were: a counter that begins at 1 has no rate."""
+        known = [each.recompiles_by_reason for each in ranks if each.recompiles_by_reason]
+        if len(known) < len(ranks):
+            return
+        counts = map(sum, zip(*known, strict=True))
+        values = [
+            ({"reason": reason}, count)
+            for reason, count in zip(names.RECOMPILE_REASONS, counts, strict=True)
+        ]
+        yield self._families.of(names.RECOMPILES_TOTAL, values)
 
     def _recent(self, ranks: list[RankState], now_seconds: float) -> Iterator[Family]:
         fresh = any(rank.is_fresh(now_seconds) for rank in ranks)

@@ -19,6 +19,12 @@ PHASES = ("startup", "compile", "warmup", "compute", "data_wait", "checkpoint", 
 STEP_PARTS = ("forward_backward", "optimizer", "data_wait", "checkpoint", "other")
 """What the time of an optimizer step goes into; each second belongs to exactly one."""
 
+RECOMPILE_REASONS = (
+    *("shape", "dtype", "stride", "grad_mode", "global_state", "object_identity"),
+    *("type", "value", "new_code", "other"),
+)
+"""Why code is compiled after the warm-up; the last is for all that is none of the others."""
+
 STEP_SECONDS_BUCKETS = (
     *(0.01, 0.02, 0.04, 0.08, 0.15, 0.3, 0.6, 1.2, 2.5),
     *(5.0, 10.0, 20.0, 40.0, 80.0, 150.0, 300.0, 600.0),
@@ -183,9 +189,12 @@ RECOMPILES_TOTAL = Metric(
     name="kopeck_recompiles_total",
     type="counter",
     unit="recompiles",
-    labels=WORKER_LABELS,
+    labels=(*WORKER_LABELS, "reason"),
     exported_by="worker",
-    help="Compilations after the warm-up, summed over the worker's ranks. A steady job has none.",
+    help="Compilations after the warm-up, summed over the worker's ranks, by what nothing had been "
+    "compiled for: shape, dtype or stride of a tensor, grad_mode (or requires_grad), global_state "
+    "(autocast, threads, determinism), object_identity, type or value of what is no tensor, "
+    "new_code that was never called before, other. A steady job has none.",
 )
 EAGER_FALLBACKS_TOTAL = Metric(
     name="kopeck_eager_fallbacks_total",

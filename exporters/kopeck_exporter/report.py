@@ -21,6 +21,7 @@ from kopeck_exporter.fields import (
 )
 from kopeck_exporter.names import (
     PHASES,
+    RECOMPILE_REASONS,
     STEP_JITTER_SECONDS_BUCKETS,
     STEP_PARTS,
     STEP_SECONDS_BUCKETS,
@@ -102,7 +103,7 @@ def _totals(message: dict[str, Any]) -> Totals:
         step_part_seconds=_seconds_by_if_known(message, "step_part_seconds", STEP_PARTS),
         compile_seconds=number_if_known(message, "compile_seconds"),
         graph_breaks=whole_if_known(message, "graph_breaks"),
-        recompiles=whole_if_known(message, "recompiles"),
+        recompiles_by_reason=_recompiles_by_reason(message),
         compile_cache_hits=whole_if_known(message, "compile_cache_hits"),
         compile_cache_misses=whole_if_known(message, "compile_cache_misses"),
         cudagraph_skips=whole_if_known(message, "cudagraph_skips"),
@@ -110,6 +111,24 @@ def _totals(message: dict[str, Any]) -> Totals:
         nonfinite_losses=whole_if_known(message, "nonfinite_losses"),
         loss_spikes=whole_if_known(message, "loss_spikes"),
     )
+
+
+def _recompiles_by_reason(message: Message) -> tuple[int, ...] | None:
+    """In the order of RECOMPILE_REASONS. They add up to all recompiles, whatever reasons are told.
+
+    A trainer of another version may tell none, or some that are not known here: then it is `other`.
+    """
+    recompiles = whole_if_known(message, "recompiles")
+    if recompiles is None:
+        return None
+    told = message.get("recompile_reasons") or {}
+    if not isinstance(told, dict):
+        raise MalformedReportError("recompile_reasons does not map reasons to counts")
+    *reasons, _ = RECOMPILE_REASONS
+    counts = [checked_whole(told.get(reason, 0), "recompile_reasons") for reason in reasons]
+    if sum(counts) > recompiles:
+        raise MalformedReportError("recompile_reasons add up to more than recompiles")
+    return (*counts, recompiles - sum(counts))
 
 
 def _loss(message: dict[str, Any]) -> float | None:

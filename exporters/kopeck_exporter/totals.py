@@ -14,7 +14,8 @@ class Totals:
 
     `step_bucket_counts` and `jitter_bucket_counts` are per bucket, not cumulative, with one more
     for +Inf;
-    `phase_seconds` are in the order of PHASES, `step_part_seconds` in that of STEP_PARTS.
+    `phase_seconds` are in the order of PHASES, `step_part_seconds` in that of STEP_PARTS,
+    `recompiles_by_reason` in that of RECOMPILE_REASONS.
     """
 
     samples: int
@@ -27,7 +28,7 @@ class Totals:
     step_part_seconds: tuple[float, ...] | None = None
     compile_seconds: float | None = None
     graph_breaks: int | None = None
-    recompiles: int | None = None
+    recompiles_by_reason: tuple[int, ...] | None = None
     compile_cache_hits: int | None = None
     compile_cache_misses: int | None = None
     cudagraph_skips: int | None = None
@@ -38,6 +39,10 @@ class Totals:
     @property
     def steps(self) -> int:
         return sum(self.step_bucket_counts)
+
+    @property
+    def recompiles(self) -> int | None:
+        return None if self.recompiles_by_reason is None else sum(self.recompiles_by_reason)
 
     def plus(self, other: "Totals") -> "Totals":
         return _merged(self, other, operator.add)

@@ -1,5 +1,7 @@
 """What torch.compile does in this process, as it happens."""
 
+from typing import Any
+
 from torch._dynamo.callback import (
     CallbackArgs,
     CallbackTrigger,
@@ -9,6 +11,7 @@ from torch._dynamo.callback import (
 from torch._dynamo.utils import counters
 
 from kopeck_trainer.phases import PhaseClock
+from kopeck_trainer.recompile_reasons import RecompileReasons
 
 
 class CompileWatch:
@@ -24,6 +27,7 @@ class CompileWatch:
         self.events = 0
         """Compilations, and what else takes a step's time: autotuning, recording CUDA graphs."""
         self._warm_compilations: int | None = None
+        self._reasons = RecompileReasons()
         self.listen()
 
     def listen(self) -> None:
@@ -39,24 +43,28 @@ class CompileWatch:
     def step_ended(self, compilations_before: int) -> None:
         if not self.is_warm and self.compilations == compilations_before:
             self._warm_compilations = self.compilations
+            self._reasons.begin()
 
     @property
-    def recompiles(self) -> int:
-        """Since warm-up."""
+    def recompiles(self) -> dict[str, int]:
+        """Since warm-up, by reason."""
         warm = self._warm_compilations
-        return 0 if warm is None else self.compilations - warm
+        if warm is not None:
+            self._reasons.read()
+        return self._reasons.by_reason(0 if warm is None else self.compilations - warm)
 
     @property
     def graph_breaks(self) -> int:
         return counters["graph_break"].total()
 
     @property
-    def figures(self) -> dict[str, int]:
+    def figures(self) -> dict[str, Any]:
         """By the names of `Figures`. A graph that torch's cache has is a hit, another a miss."""
-        inductor = counters["inductor"]
+        inductor, recompiles = counters["inductor"], self.recompiles
         return {
             "graph_breaks": self.graph_breaks,
-            "recompiles": self.recompiles,
+            "recompiles": sum(recompiles.values()),
+            "recompile_reasons": recompiles,
             "compile_cache_hits": inductor["fxgraph_cache_hit"],
             "compile_cache_misses": inductor["fxgraph_cache_miss"],
             "cudagraph_skips": inductor["cudagraph_skips"],
@@ -67,6 +75,8 @@ class CompileWatch:
         self.events += 1
         if args.callback_trigger is CallbackTrigger.DYNAMO:
             self.compilations += 1
+            if self.is_warm:
+                self._reasons.read()
 
     def _ended(self, _args: CallbackArgs) -> None:
         self._clock.leave()

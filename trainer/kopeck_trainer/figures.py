@@ -78,6 +78,8 @@ class Figures:
     graph_breaks: int | None = None
     recompiles: int | None = None
     """After warm-up."""
+    recompile_reasons: Mapping[str, int] | None = None
+    """Those by `kopeck_exporter.names.RECOMPILE_REASONS`, which add up to them."""
     compile_cache_hits: int | None = None
     compile_cache_misses: int | None = None
     cudagraph_skips: int | None = None

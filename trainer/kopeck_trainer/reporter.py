@@ -142,6 +142,7 @@ class Reporter:
             "compile_decision": figures.compile_decision,
             "graph_breaks": figures.graph_breaks,
             "recompiles": figures.recompiles,
+            "recompile_reasons": figures.recompile_reasons,
             "compile_cache_hits": figures.compile_cache_hits,
             "compile_cache_misses": figures.compile_cache_misses,
             "cudagraph_skips": figures.cudagraph_skips,

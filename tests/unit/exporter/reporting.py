@@ -67,6 +67,7 @@ def a_message(**facts: Any) -> dict[str, Any]:
         "compile_seconds": 3.0,
         "graph_breaks": 1,
         "recompiles": 2,
+        "recompile_reasons": {"shape": 1, "other": 1},
         "eager_fallbacks": 3,
         "compile_cache_hits": 4,
         "compile_cache_misses": 5,

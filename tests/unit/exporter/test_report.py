@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kopeck_exporter.fields import MalformedReportError, json_object
+from kopeck_exporter.names import RECOMPILE_REASONS
 from kopeck_exporter.report import Report, read_report
 from tests.unit.exporter.reporting import A_WINDOW, a_message
 
@@ -108,6 +109,30 @@ def test_phases_that_are_not_ours_or_no_seconds_are_refused(phases: object) -> N
 @pytest.mark.parametrize("parts", [[], "other", {"lost": 1.0}, {"other": -1}, {"other": "1"}])
 def test_parts_that_are_not_ours_or_no_seconds_are_refused(parts: object) -> None:
     assert "step_part_seconds" in refused(encoded(a_message(step_part_seconds=parts)))
+
+
+@pytest.mark.parametrize(
+    "reasons",
+    [[1], "shape", {"shape": -1}, {"shape": 1.5}, {"shape": "1"}, {"shape": 2, "dtype": 1}],
+)
+def test_reasons_that_are_no_counts_or_more_than_the_recompiles_are_refused(reasons: Any) -> None:
+    assert "recompile_reasons" in refused(encoded(a_message(recompile_reasons=reasons)))
+
+
+@given(
+    recompiles=st.integers(0, 100),
+    reasons=st.dictionaries(
+        st.sampled_from([*RECOMPILE_REASONS, "of_tomorrow"]), st.integers(0, 9)
+    ),
+)
+def test_recompiles_add_up_whatever_reasons_a_trainer_of_another_version_tells(
+    recompiles: int, reasons: dict[str, int]
+) -> None:
+    more = sum(reasons.values()) + recompiles
+    read_back = read(encoded(a_message(recompiles=more, recompile_reasons=reasons))).totals
+    assert read_back.recompiles == more
+    of_old = read(encoded(a_message(recompiles=more, recompile_reasons=None))).totals
+    assert of_old.recompiles_by_reason == (0,) * (len(RECOMPILE_REASONS) - 1) + (more,)
 
 
 @pytest.mark.parametrize("text", [7, "a" * 1001])
