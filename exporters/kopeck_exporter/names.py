@@ -153,7 +153,8 @@ PHASE_SECONDS_TOTAL = Metric(
     labels=(*WORKER_LABELS, "phase"),
     exported_by="worker",
     help="Wall time of the worker by phase, the mean over its ranks: the phases of a worker add "
-    "up to its wall time, a sum over workers is worker-seconds. "
+    "up to its wall time since the training container started, a sum over workers is "
+    "worker-seconds. Startup includes what comes before the program can report. "
     "Compute includes exposed communication. A wait for data counts as far as the device had "
     "nothing to do, which on GPUs is known two steps later.",
 )

@@ -3,6 +3,8 @@
 from typing import Any
 
 from kopeck_exporter.known import largest, total
+from kopeck_exporter.names import PHASES
+from kopeck_exporter.totals import Totals
 from kopeck_exporter.worker import (
     RankState,
     Worker,
@@ -63,6 +65,7 @@ def _of_worker(ranks: list[RankState], now_seconds: float) -> dict[str, Any]:
     """Sums and maxima, which over some of the ranks would say less than is true."""
     totals = [rank.totals for rank in ranks]
     return {
+        "phaseSeconds": _mean_by_phase(totals),
         "samplesPerSecond": samples_per_second(ranks, now_seconds),
         "mfu": mfu(ranks, now_seconds),
         "compileSeconds": largest(each.compile_seconds for each in totals),
@@ -72,6 +75,13 @@ def _of_worker(ranks: list[RankState], now_seconds: float) -> dict[str, Any]:
         "nonfiniteLosses": largest(each.nonfinite_losses for each in totals),
         "lossSpikes": largest(each.loss_spikes for each in totals),
     }
+
+
+def _mean_by_phase(ranks: list[Totals]) -> dict[str, float]:
+    """To the millisecond."""
+    sums = map(sum, zip(*(each.phase_seconds for each in ranks), strict=True))
+    means = (round(seconds / len(ranks), 3) for seconds in sums)
+    return dict(zip(PHASES, means, strict=True))
 
 
 def _without_unknown(known: dict[str, Any]) -> dict[str, Any]:

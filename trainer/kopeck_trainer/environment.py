@@ -95,9 +95,13 @@ def rank_environment(environ: Mapping[str, str]) -> RankEnvironment:
 
 
 def variables_of_rank(
-    pod: PodEnvironment, local_rank: int, master_address: str, run_directory: Path
+    pod: PodEnvironment,
+    local_rank: int,
+    master_address: str,
+    run_directory: Path,
+    started_at: float,
 ) -> dict[str, str]:
-    """What torchrun would set for one rank.
+    """What torchrun would set for one rank. The launcher started at `started_at`, monotonic.
 
     No PET_* (a torchrun started by the user would multiply the ranks), and no
     TORCHELASTIC_USE_AGENT_STORE: rank 0 hosts the store, there is no agent.
@@ -112,6 +116,7 @@ def variables_of_rank(
         "MASTER_PORT": str(pod.master_port),
         "TORCHELASTIC_RUN_ID": pod.rendezvous_id,
         "KOPECK_RUN_DIR": str(run_directory),
+        "KOPECK_STARTED_AT": f"{started_at:.3f}",
     }
 
 

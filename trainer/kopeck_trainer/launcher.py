@@ -20,6 +20,7 @@ from kopeck_trainer.exit_codes import ExitClass, exit_class
 from kopeck_trainer.nccl.binding import cpus_of_ranks
 from kopeck_trainer.nccl.environment import nccl_environment
 from kopeck_trainer.nccl.machine import this_machine
+from kopeck_trainer.process_start import process_started_at
 from kopeck_trainer.ranks import (
     STOP_SIGNALS,
     WATCHED_SIGNALS,
@@ -67,19 +68,20 @@ class Ending:
 def main() -> int:
     """The exit code of this worker."""
     signal.pthread_sigmask(signal.SIG_BLOCK, WATCHED_SIGNALS)
+    started_at = process_started_at()
     try:
         pod = pod_environment(os.environ)
     except ConfigurationError as error:
         _say(str(error))
         return error.exit_code
     with sampling(os.environ):
-        ending = _launch(pod)
+        ending = _launch(pod, started_at)
     _say(ending.message)
     _write_termination_message(pod.termination_log, ending)
     return ending.exit_code
 
 
-def _launch(pod: PodEnvironment) -> Ending:
+def _launch(pod: PodEnvironment, started_at: float) -> Ending:
     run_directory = Path(tempfile.mkdtemp(prefix="kopeck-"))
     try:
         config = read_config(pod.config_path)
@@ -97,7 +99,7 @@ def _launch(pod: PodEnvironment) -> Ending:
             archive.unpack()
         master_address = _master_address(pod, config)
         variables = [
-            variables_of_rank(pod, local_rank, master_address, run_directory)
+            variables_of_rank(pod, local_rank, master_address, run_directory, started_at)
             for local_rank in range(pod.processes)
         ]
         ranks = _start(_program(config), environ, variables, cpus, pod.first_rank)

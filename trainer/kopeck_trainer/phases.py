@@ -17,25 +17,28 @@ class PhaseClock:
     A phase entered inside another pauses it. Safe to read, and to switch, from any thread.
     """
 
-    def __init__(self, phase: str, now: Callable[[], float] = monotonic) -> None:
+    def __init__(
+        self, phase: str, now: Callable[[], float] = monotonic, *, since: float | None = None
+    ) -> None:
+        """The first phase began at `since`, in the time of `now`; without it, now."""
         self._now = now
         self._lock = threading.Lock()
         self._seconds = dict.fromkeys((*PHASES, UNDECIDED), 0.0)
         self._running = [_known(phase)]
-        self._since = now()
+        self._since = now() if since is None else since
 
     @property
     def phase(self) -> str:
         return self._running[-1]
 
     def seconds(self) -> dict[str, float]:
-        """Seconds by phase since the clock was made, the running one included."""
+        """Seconds by phase since the clock began, the running one included."""
         with self._lock:
             self._book()
             return {phase: self._seconds[phase] for phase in PHASES}
 
     def seconds_without(self, phase: str) -> float:
-        """Wall time since the clock was made, without that of one phase."""
+        """Wall time since the clock began, without that of one phase."""
         with self._lock:
             self._book()
             return sum(self._seconds.values()) - self._seconds[phase]

@@ -1,5 +1,6 @@
 """What a process tells the exporter and the launcher: every step, and while nothing ends too."""
 
+import atexit
 import json
 import math
 import os
@@ -16,7 +17,7 @@ from typing import Any
 from kopeck_exporter.report_socket import ReportSocket
 from kopeck_trainer.figures import Figures
 from kopeck_trainer.phases import PhaseClock
-from kopeck_trainer.run_directory import report_file, warm_file, write_json
+from kopeck_trainer.run_directory import read_json, report_file, warm_file, write_json
 
 HEARTBEAT_SECONDS = 2.0
 
@@ -28,12 +29,12 @@ class Reporter:
     """
 
     def __init__(self, environ: Mapping[str, str]) -> None:
-        self.clock = PhaseClock("startup")
         self.world_size = int(environ.get("WORLD_SIZE", "1"))
         self._rank = int(environ.get("RANK", "0"))
         self._local_rank = int(environ.get("LOCAL_RANK", "0"))
         self._socket = _socket(environ)
         self._file = _file(environ, self._local_rank)
+        self.clock = PhaseClock("startup", since=_unaccounted_since(environ, self._file))
         self._figures = Figures()
         self._sequence = 0
         self._lock = threading.RLock()
@@ -160,7 +161,21 @@ def process_reporter() -> Reporter:
     """The one reporter of this process, started when it is first asked for."""
     reporter = Reporter(os.environ)
     reporter.start()
+    atexit.register(reporter.close)
     return reporter
+
+
+def _unaccounted_since(environ: Mapping[str, str], file: Path | None) -> float:
+    """When this rank's time began that nobody has reported, on the monotonic clock.
+
+    It is the start of the launcher, or the last report of a process that this rank was before.
+    """
+    now = monotonic()
+    began = min(now, float(environ.get("KOPECK_STARTED_AT", now)))
+    before = read_json(file).get("time") if file else None
+    if not isinstance(before, float):
+        return began
+    return min(now, max(began, now - (time.time() - before)))
 
 
 def _socket(environ: Mapping[str, str]) -> ReportSocket | None:

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from kopeck_exporter.names import PHASES
 from kopeck_trainer.exit_codes import ExitClass
 from kopeck_trainer.ranks import RankEnd
 
@@ -19,6 +20,8 @@ def termination_message(
 ) -> dict[str, Any]:
     """As stored; what no rank reported is absent."""
     known = {
+        "reportedAt": _largest(reports, "time"),
+        "phaseSeconds": _mean_by_phase(reports),
         "step": _largest(reports, "step"),
         "samples": _largest(reports, "job_samples"),
         "loss": _any(reports, "loss"),
@@ -83,6 +86,16 @@ def _sum(reports: Sequence[Report], name: str) -> Any:
 def _mean(reports: Sequence[Report], name: str) -> Any:
     values = _values(reports, name)
     return sum(values) / len(values) if values else None
+
+
+def _mean_by_phase(reports: Sequence[Report]) -> dict[str, float] | None:
+    """To the millisecond, without those that took no time; None where no rank told."""
+    phases: list[dict[str, float]] = _values(reports, "phase_seconds")
+    means = {
+        phase: round(sum(each.get(phase, 0.0) for each in phases) / len(phases), 3)
+        for phase in (PHASES if phases else ())
+    }
+    return {phase: seconds for phase, seconds in means.items() if seconds} or None
 
 
 def _any(reports: Sequence[Report], name: str) -> Any:

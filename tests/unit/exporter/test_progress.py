@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from kopeck_exporter.names import PHASES
 from kopeck_exporter.progress import progress
 from kopeck_exporter.report import read_report
 from kopeck_exporter.worker import STALE_SECONDS, Worker
@@ -30,8 +31,10 @@ def test_two_ranks_become_one_worker() -> None:
             "checkpoint_step": 10,
             "checkpoint_request": "before-upgrade",
             "compile_decision": A_DECISION,
+            "phase_seconds": dict.fromkeys(PHASES, 1.0) | {"compute": 2.0, "idle": 0.0},
         },
-        {"rank": 1, "step": 11, "job_samples": 352, "step_seconds": 0.5, "compile_seconds": 4.0},
+        {"rank": 1, "step": 11, "job_samples": 352, "step_seconds": 0.5, "compile_seconds": 4.0}
+        | {"phase_seconds": dict.fromkeys(PHASES, 1.0) | {"idle": 0.0}},
     )
     assert progress(3, worker, now_seconds=101.25) == {
         "v": 1,
@@ -42,6 +45,7 @@ def test_two_ranks_become_one_worker() -> None:
         ],
         "step": 12,
         "samples": 384,
+        "phaseSeconds": dict.fromkeys(PHASES, 1.0) | {"compute": 1.5, "idle": 0.0},
         "samplesPerSecond": 39.0,
         "mfu": 0.5,
         "loss": 1.5,

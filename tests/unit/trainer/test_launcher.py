@@ -1,6 +1,8 @@
 """The launcher with programs of the user's own: real processes, no torch."""
 
 import signal
+import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +11,8 @@ import pytest
 from kopeck_trainer.launcher import QUIET_AUTOTUNING, environment_of_ranks
 from tests.unit.trainer.local_workers import LocalJob, Worker
 from tests.waiting import eventually
+
+ROUNDED_SECONDS = 0.02  # the kernel tells the start of a process in hundredths of a second
 
 
 def shell(script: str) -> dict[str, Any]:
@@ -42,6 +46,20 @@ def test_ranks_get_what_torchrun_would_set(job: LocalJob) -> None:
     names = "RANK LOCAL_RANK WORLD_SIZE LOCAL_WORLD_SIZE GROUP_RANK MASTER_ADDR TORCHELASTIC_RUN_ID"
     assert job.run(shell(f'for name in {names}; do printenv $name; done; env | grep -c "^PET_"; :'))
     assert job.workers[0].output.split()[:8] == ["0", "0", "1", "1", "0", "127.0.0.1", "uid-0", "0"]
+
+
+def test_phases_begin_with_the_container_and_are_in_the_termination_message(job: LocalJob) -> None:
+    program = (
+        "import time; time.sleep(1); from kopeck_trainer import report; report.step(samples=1)"
+    )
+    before = time.time()
+    [worker] = job.start({"command": [sys.executable, "-c", program]})
+    after = time.time()
+    assert worker.exit_code() == 0
+    told = worker.termination()
+    started_at = told["reportedAt"] - sum(told["phaseSeconds"].values())
+    assert told["phaseSeconds"]["startup"] > 1
+    assert before - ROUNDED_SECONDS <= started_at <= after + ROUNDED_SECONDS
 
 
 def test_one_failed_rank_ends_its_peers_with_what_they_started(job: LocalJob) -> None:

@@ -30,6 +30,15 @@ def test_phases_add_up_to_the_wall_time() -> None:
     assert sum(seconds.values()) == time.seconds - Time.seconds
 
 
+def test_time_before_the_clock_was_made_is_of_the_first_phase() -> None:
+    time = Time()
+    clock = PhaseClock("startup", now=time, since=time.seconds - 7)
+    time.seconds += 3
+    clock.switch("compute")
+    time.seconds += 1
+    assert (clock.seconds()["startup"], clock.seconds()["compute"]) == (10, 1)
+
+
 def test_a_phase_that_raises_ends_too() -> None:
     clock = PhaseClock("compute")
     with pytest.raises(RuntimeError), clock.during("checkpoint"):

@@ -4,7 +4,9 @@ import json
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
+from time import monotonic
 from typing import Any
 
 LOOP = """
@@ -16,6 +18,8 @@ for loss in (3.0, 2.5, float("nan")):
         pass
 assert "torch" not in sys.modules
 """
+
+ONE_STEP = "from kopeck_trainer import report; report.step(samples=1)"
 
 
 def run(program: str, **environ: str) -> subprocess.CompletedProcess[str]:
@@ -51,10 +55,9 @@ def test_steps_and_phases_are_counted_for_the_process_and_the_job(tmp_path: Path
 
 
 def test_the_first_step_holds_the_start_up_and_is_not_steady(tmp_path: Path) -> None:
-    one_step = "from kopeck_trainer import report; report.step(samples=1)"
-    run(one_step, KOPECK_RUN_DIR=str(tmp_path))
+    run(ONE_STEP, KOPECK_RUN_DIR=str(tmp_path))
     assert "steady_step_seconds" not in last_report(tmp_path, local_rank=0)
-    run(f"{one_step}; report.step(samples=1)", KOPECK_RUN_DIR=str(tmp_path))
+    run(f"{ONE_STEP}; report.step(samples=1)", KOPECK_RUN_DIR=str(tmp_path))
     assert "steady_step_seconds" in last_report(tmp_path, local_rank=0)
 
 
@@ -87,6 +90,30 @@ print(after["data_wait"], sum(after.values()) - before - (time.monotonic() - sta
     waited, difference = map(float, run(program, KOPECK_RUN_DIR=str(tmp_path)).stdout.split())
     assert waited >= 0.2
     assert abs(difference) < 0.05
+
+
+def test_time_since_the_container_started_is_start_up(tmp_path: Path) -> None:
+    started_at = monotonic() - 1000
+    run(ONE_STEP, KOPECK_RUN_DIR=str(tmp_path), KOPECK_STARTED_AT=str(started_at))
+    told = last_report(tmp_path, local_rank=0)
+    assert 1000 <= told["phase_seconds"]["startup"] <= monotonic() - started_at
+
+
+def test_processes_of_a_rank_that_follow_each_other_count_no_time_twice(tmp_path: Path) -> None:
+    started_at = monotonic() - 1000
+    told = []
+    for _ in range(3):
+        run(ONE_STEP, KOPECK_RUN_DIR=str(tmp_path), KOPECK_STARTED_AT=str(started_at))
+        told.append(last_report(tmp_path, local_rank=0))
+    seconds = sum(sum(each["phase_seconds"].values()) for each in told)
+    since_start = monotonic() - started_at - (time.time() - told[-1]["time"])
+    assert abs(seconds - since_start) < 0.05
+
+
+def test_a_program_that_ends_tells_its_last_seconds(tmp_path: Path) -> None:
+    program = f"{ONE_STEP}; import time; time.sleep(0.5)"
+    run(program, KOPECK_RUN_DIR=str(tmp_path))
+    assert last_report(tmp_path, local_rank=0)["phase_seconds"]["compute"] >= 0.5
 
 
 def test_a_loop_that_resumed_counts_the_steps_before(tmp_path: Path) -> None:

@@ -17,6 +17,8 @@ def test_figures_are_put_together_from_all_local_ranks() -> None:
             "samples_per_second": 20.0,
             "mfu": 0.5,
             "graph_breaks": 0,
+            "time": 1_800_000_000.5,
+            "phase_seconds": {"startup": 4.0, "compute": 6.0, "idle": 0.0},
         },
         {
             "step": 11,
@@ -27,6 +29,8 @@ def test_figures_are_put_together_from_all_local_ranks() -> None:
             "samples_per_second": 19.0,
             "mfu": 0.25,
             "graph_breaks": 1,
+            "time": 1_800_000_001.5,
+            "phase_seconds": {"startup": 5.0, "compute": 6.0001},
             "compile_decision": {"mode": "off", "why": "it is cheapest", "trials": []},
         },
         {},
@@ -34,6 +38,8 @@ def test_figures_are_put_together_from_all_local_ranks() -> None:
     assert termination_message("failed", "rank 3 was ended by SIGKILL", failure, reports) == {
         "v": 1,
         "exitClass": "failed",
+        "reportedAt": 1_800_000_001.5,
+        "phaseSeconds": {"startup": 4.5, "compute": 6.0},
         "step": 12,
         "samples": 384,
         "stepSeconds": 0.5,
