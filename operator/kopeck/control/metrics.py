@@ -3,7 +3,13 @@
 import re
 from collections.abc import Callable, Iterator
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+from prometheus_client import (
+    CollectorRegistry,
+    Counter,
+    Gauge,
+    Histogram,
+    disable_created_metrics,
+)
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, InfoMetricFamily
 from prometheus_client.metrics_core import Metric as Family
 from prometheus_client.registry import Collector
@@ -23,6 +29,8 @@ class OperatorMetrics:
     def __init__(
         self, cache: Cache, queue_depth: Callable[[], int], last_event: Callable[[], float]
     ) -> None:
+        # They are series of their own, one for each counter and histogram.
+        disable_created_metrics()  # type: ignore[no-untyped-call]
         self.registry = CollectorRegistry()
         self.reconcile_seconds = Histogram(
             names.RECONCILE_SECONDS.name,
