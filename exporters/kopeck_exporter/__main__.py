@@ -32,18 +32,19 @@ def main() -> int:
     # that has no handler yet, and a handler may run while its thread holds the lock it needs.
     signal.pthread_sigmask(signal.SIG_BLOCK, ENDING_SIGNALS)
     try:
-        server, metrics = _start(read_configuration(os.environ))
+        listener, server, metrics = _start(read_configuration(os.environ))
     except ConfigurationError as error:
         sys.stderr.write(f"{error}\n")
         return 2
     signal.sigwait(ENDING_SIGNALS)
+    listener.hurry()
     metrics.stop()
     server.scraped.clear()
     server.scraped.wait(LAST_SCRAPE_SECONDS)
     return 0
 
 
-def _start(configuration: Configuration) -> tuple[PageServer, MetricsPage]:
+def _start(configuration: Configuration) -> tuple[ReportListener, PageServer, MetricsPage]:
     """Listens to ranks and serves pages in threads that end with the process."""
     errors = ErrorCounts()
     dcgm = Dcgm(configuration.dcgm_endpoint, errors) if configuration.dcgm_endpoint else None
@@ -60,7 +61,7 @@ def _start(configuration: Configuration) -> tuple[PageServer, MetricsPage]:
     if configuration.samples_gpus:
         _start_sampler()
     sys.stderr.write(f"listening on port {server.port} and at {configuration.socket}\n")
-    return server, metrics
+    return listener, server, metrics
 
 
 def _start_sampler() -> None:

@@ -2,7 +2,7 @@
 
 SOCK_SEQPACKET, because a datagram socket queues eleven messages for all senders together. It is
 looked at once a second: messages are cumulative, so of those that wait only the last of each
-sender need be read.
+sender need be read. At the end it is looked at as they come.
 """
 
 import selectors
@@ -54,6 +54,7 @@ class ReportListener:
         self._errors = errors
         self._connections = count()
         self._stopped = Event()
+        self._hurries = Event()
         self._selector = selectors.DefaultSelector()
         self._socket = _listening_socket(path)
         self._selector.register(self._socket, selectors.EVENT_READ)
@@ -65,11 +66,16 @@ class ReportListener:
                     self._accept()
                 else:
                     self._read(key.data)
-            self._stopped.wait(self._round_seconds)
+            self._hurries.wait(self._round_seconds)
         self._close()
+
+    def hurry(self) -> None:
+        """Read each message as it comes from now on: the last ones are wanted at once."""
+        self._hurries.set()
 
     def stop(self) -> None:
         self._stopped.set()
+        self._hurries.set()
         with suppress(OSError):  # the thread may have seen the flag, and closed it already
             self._socket.shutdown(socket.SHUT_RDWR)  # wakes the selector
 

@@ -2,6 +2,7 @@
 
 import stat
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from threading import Thread
 
@@ -90,6 +91,27 @@ def test_of_the_messages_that_wait_the_first_and_the_last_are_read(tmp_path: Pat
         eventually(all_read)
         listener.stop()
         thread.join()
+
+
+def test_at_the_end_messages_are_read_as_they_come(tmp_path: Path) -> None:
+    read: list[bytes] = []
+    path = tmp_path / "s"
+    listener = ReportListener(
+        path, lambda data, *_: read.append(data), ErrorCounts(), round_seconds=3600
+    )
+    thread = Thread(target=listener.serve_until_stopped)
+    thread.start()
+
+    def last_read_is(message: bytes) -> None:
+        assert read[-1:] == [message]
+
+    with Sender(path) as sender:
+        listener.hurry()
+        for message in (b"first", b"second", b"third"):
+            sender.send_bytes(message)
+            eventually(partial(last_read_is, message))
+    listener.stop()
+    thread.join()
 
 
 def test_a_process_that_begins_anew_is_told_from_one_that_connects_again(
