@@ -19,6 +19,7 @@ from tests.workplace import Workplace
 
 pytestmark = pytest.mark.usefixtures("control_plane")  # where it cannot start, nor can helm
 A_ROW = {"instanceType": "p5.48xlarge", "dollarsPerHour": "98.32"}
+DCGM = "http://$(NODE_IP):9400/metrics"
 WITHOUT_PRICES = {key: each for key, each in VALUES.items() if key != "priceBook"}
 
 
@@ -54,6 +55,10 @@ def of_kind(kind: str, manifests: list[dict[str, Any]]) -> dict[str, Any]:
             {"config": {"exporterImage": "x", "namespace": "elsewhere"}},
             "at '/config': additional properties 'namespace' not allowed",
         ),
+        (
+            {"config": {"exporterImage": "x", "dcgmEndpoint": "http://$(HOST_IP):9400/metrics"}},
+            "at '/config/dcgmEndpoint': 'http://$(HOST_IP):9400/metrics' does not match pattern",
+        ),
         ({"priceBook": {"prices": []}}, "at '/priceBook': missing property 'id'"),
         (
             {"priceBook": {"id": "x", "prices": [A_ROW | {"dollarsPerHour": 98.32}]}},
@@ -87,7 +92,9 @@ def test_a_kubernetes_that_is_too_old_is_refused() -> None:
 def test_the_operator_reads_the_configuration_that_the_values_say(
     values: dict[str, Any], tmp_path: Path
 ) -> None:
-    for name, text in of_kind("ConfigMap", rendered(values))["data"].items():
+    config = values["config"] | {"dcgmEndpoint": DCGM}
+    manifests = rendered(values | {"config": config})
+    for name, text in of_kind("ConfigMap", manifests)["data"].items():
         (tmp_path / name).write_text(text)
     settings = read_settings(tmp_path / "operator.yaml")
     book = tmp_path / "prices.yaml" if values == VALUES else None
@@ -96,6 +103,7 @@ def test_the_operator_reads_the_configuration_that_the_values_say(
         price_book=book,
         namespace=NAMESPACE,
         port=9402,
+        dcgm_endpoint=DCGM,
         refresh_seconds=1,
     )
     if book:

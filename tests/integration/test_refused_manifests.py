@@ -1,5 +1,6 @@
 """A bad manifest is refused by the API server, with a sentence that says what to write."""
 
+import json
 import secrets
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -7,12 +8,26 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.builders import a_job
+from kopeck.api.job_key import JobKey
+from kopeck.api.trainingjob import parse_spec
+from kopeck.plan.pods import Attempt, Sidecar, worker_pods
+from tests.builders import JOB_UID, a_job
 from tests.cluster import ClusterError, existing_cluster
 from tests.integration.conftest import install_crd
+from tests.waiting import eventually
 
 TRAINING = {"steps": 20, "globalBatchSize": 16, "microBatchSize": 4}
-
+CLAIMED_GPUS = {
+    "telemetry": {"gpuClaim": "gpus"},
+    "workers": {
+        "template": {
+            "spec": {
+                "resourceClaims": [{"name": "gpus", "resourceClaimTemplateName": "two-gpus"}],
+                "containers": [{"name": "trainer", "resources": {"claims": [{"name": "gpus"}]}}],
+            }
+        },
+    },
+}
 
 Kubectl = Callable[..., str]
 
@@ -165,6 +180,18 @@ def apply(kubectl: Kubectl, namespace: str, job: dict[str, Any]) -> None:
             "NCCL_TOPO_FILE and topologyConfigMap name two topology files; write one of them",
         ),
         ({"nccl": {"platform": "ibm"}}, 'supported values: "auto", "aws-efa", "azure-nd"'),
+        (
+            {"telemetry": {"gpuClaim": "gpus"}},
+            "telemetry.gpuClaim is no claim of workers.template.spec.resourceClaims; name one",
+        ),
+        (
+            {
+                "telemetry": {"gpuClaim": "gpus"},
+                "workers": {"template": {"spec": {"resourceClaims": [{"name": "nics"}]}}},
+            },
+            "telemetry.gpuClaim is no claim of workers.template.spec.resourceClaims; name one",
+        ),
+        ({"telemetry": {"gpuSampling": "sidecar"}}, 'unknown field "spec.telemetry.gpuSampling"'),
         ({"nccl": {"topology": "off"}}, 'supported values: "auto", "none", "configMap"'),
     ],
 )
@@ -193,6 +220,32 @@ def test_the_longest_name_and_a_plain_job_are_taken(kubectl: Kubectl, namespace:
     apply(kubectl, namespace, a_job("plain"))
     own = {"topology": "configMap", "topologyConfigMap": {"name": "mine"}, "platform": "rdma"}
     apply(kubectl, namespace, a_job("own-topology", nccl=own))
+
+
+def test_the_api_server_takes_a_job_with_claimed_gpus_and_the_pods_it_becomes(
+    kubectl: Kubectl, namespace: str
+) -> None:
+    job = a_job("claimed", **CLAIMED_GPUS)
+    apply(kubectl, namespace, job)
+    key = JobKey(namespace, "claimed", JOB_UID)
+    sidecar = Sidecar("exporter:1", "http://$(NODE_IP):9400/metrics")
+    attempt = Attempt(key, 0, "0123456789", 1, sidecar)
+    (pod,) = worker_pods(attempt, parse_spec(job["spec"]), [0])
+    del pod["metadata"]["ownerReferences"]
+    arguments = ("--filename=-", "--dry-run=server", "--output=json")
+    eventually(lambda: there_is_an_account(kubectl, namespace))
+    made = json.loads(kubectl("create", *arguments, stdin=json.dumps(pod)))["spec"]
+    assert made["resourceClaims"][0]["name"] == "gpus"
+    for container in (made["containers"][0], made["initContainers"][0]):
+        assert container["resources"]["claims"] == [{"name": "gpus"}]
+    fields = [each.get("valueFrom") for each in made["initContainers"][0]["env"]]
+    assert "status.hostIP" in [each["fieldRef"]["fieldPath"] for each in fields if each]
+
+
+def there_is_an_account(kubectl: Kubectl, namespace: str) -> None:
+    """Without one no pod is admitted; the controller manager makes it soon after a namespace."""
+    accounts = kubectl("get", "serviceaccounts", "--namespace", namespace, "--output=name")
+    assert "serviceaccount/default" in accounts
 
 
 def drop_unset(node: Any) -> Any:

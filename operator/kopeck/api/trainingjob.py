@@ -10,12 +10,18 @@ from kopeck.api.names import JOB_NAME_PATTERN, MAX_JOB_NAME_LENGTH
 from kopeck.api.nccl import NcclSpec
 from kopeck.api.run_policy import RunPolicySpec
 from kopeck.api.spec import Rule, Spec
+from kopeck.api.telemetry import TelemetrySpec
 from kopeck.api.training import TrainingSpec
 from kopeck.api.workers import WorkersSpec
 
 _PROCESSES = (
     "(has(self.workers.processesPerWorker) ? self.workers.processesPerWorker"
     " : self.workers.gpusPerWorker > 0 ? self.workers.gpusPerWorker : 1)"
+)
+_CLAIMS = (
+    "(has(self.workers.template) && has(self.workers.template.spec)"
+    " && has(self.workers.template.spec.resourceClaims)"
+    " ? self.workers.template.spec.resourceClaims.map(claim, claim.name) : [])"
 )
 _AT_ONCE = f"(self.training.microBatchSize * self.workers.replicas * {_PROCESSES})"
 
@@ -58,9 +64,15 @@ class TrainingJobSpec(Spec):
     workers: WorkersSpec = Field(description="The pods.")
     training: TrainingSpec | None = Field(None, description="What the trainer does.")
     nccl: NcclSpec = Field(NcclSpec(), description="What NCCL is told.")
+    telemetry: TelemetrySpec = Field(TelemetrySpec(), description="How GPUs are read.")
     run_policy: RunPolicySpec = Field(RunPolicySpec(), description="Retries and deadlines.")
 
     cel_rules: ClassVar = (
+        Rule(
+            "!has(self.telemetry) || !has(self.telemetry.gpuClaim)"
+            f" || self.telemetry.gpuClaim in {_CLAIMS}",
+            "telemetry.gpuClaim is no claim of workers.template.spec.resourceClaims; name one",
+        ),
         Rule(
             "has(self.entrypoint) != has(self.command)",
             "set exactly one of entrypoint (a builder, as package.module:function)"

@@ -35,6 +35,12 @@ class TemplateContainer(OpenSpec):
     )
 
 
+class PodClaim(OpenSpec):
+    """A claim on devices, as in any pod."""
+
+    name: str = Field(min_length=1, max_length=63, description="By which containers name it.")
+
+
 class TemplatePodSpec(OpenSpec):
     """A partial pod spec, merged over ours: volumes, tolerations, nodeSelector, sidecars, env."""
 
@@ -44,6 +50,7 @@ class TemplatePodSpec(OpenSpec):
     init_containers: list[TemplateContainer] = Field(
         default=[], max_length=16, description="Run before training, merged by name."
     )
+    resource_claims: list[PodClaim] = Field(default=[], max_length=16, description="As of a pod.")
     hostname: str | None = Field(None, description="Set by kopeck.")
     subdomain: str | None = Field(None, description="Set by kopeck.")
     restart_policy: str | None = Field(None, description="Set by kopeck.")

@@ -27,6 +27,7 @@ from kopeck.control.workers import Workers
 from kopeck.kube.api import Api
 from kopeck.kube.cluster import Cluster
 from kopeck.kube.errors import NotFoundError
+from kopeck.plan.pods import Sidecar
 from kopeck.pricing.book import NO_PRICES, read_price_book
 
 _log = logging.getLogger("kopeck.operator")
@@ -57,7 +58,7 @@ async def run_operator(configuration: Configuration, settings: OperatorSettings)
             actions=Actions(cluster, cache),
             figures=Figures(cluster, timedelta(seconds=settings.refresh_seconds)),
             surroundings=SurroundingsReader(cluster, GpuNodes(cluster)),
-            exporter_image=settings.exporter_image,
+            sidecar=Sidecar(settings.exporter_image, settings.dcgm_endpoint),
             pods_known_until=lambda: sync.pods_known_until,
         )
         health = Health(queue, lambda: watch.is_alive and sync.watch_owes_nothing())

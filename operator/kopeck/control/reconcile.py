@@ -28,6 +28,7 @@ from kopeck.plan.job_view import JobView
 from kopeck.plan.nccl_decision import vendor_settings
 from kopeck.plan.plan import plan
 from kopeck.plan.pod_facts import PodFacts
+from kopeck.plan.pods import Sidecar
 from kopeck.plan.step import Step
 
 _log = logging.getLogger("kopeck.reconcile")
@@ -47,7 +48,7 @@ class Reconciler:
     actions: Actions
     figures: Figures
     surroundings: SurroundingsReader
-    exporter_image: str
+    sidecar: Sidecar
     pods_known_until: Callable[[], datetime]
     """The last moment of which the cache is known to be true."""
     clock: Callable[[], datetime] = lambda: datetime.now(UTC)
@@ -117,7 +118,7 @@ class Reconciler:
         pods = self.cache.pods(job.key)
         try:
             surroundings = await self.surroundings.of(job, pods)
-            return plan(job, pods, self.exporter_image, self.clock(), surroundings)
+            return plan(job, pods, self.sidecar, self.clock(), surroundings)
         except SpecError as error:
             conditions = with_condition(
                 job.status.conditions, "Running", "False", "InvalidSpec", str(error), self.clock()

@@ -18,7 +18,7 @@ from kopeck.plan.job_view import JobView
 from kopeck.plan.nccl_agreement import Agreement, agreement_of
 from kopeck.plan.own_topology import own_topology
 from kopeck.plan.pod_facts import PodFacts
-from kopeck.plan.pods import Attempt, worker_pods
+from kopeck.plan.pods import Attempt, Sidecar, worker_pods
 from kopeck.plan.revision import canonical_json
 from kopeck.plan.shared_objects import owned_config_map
 from kopeck.topology.conf_file import conf_variables
@@ -79,7 +79,7 @@ def agreement_on(job: JobView, nodes: Sequence[GpuNode]) -> Agreement:
     status, effective = job.status, job.status.effective
     if effective is None:
         raise AssertionError("an accepted job has status.effective")
-    attempt = Attempt(job.key, status.attempt, effective.revision, effective.workers, "")
+    attempt = Attempt(job.key, status.attempt, effective.revision, effective.workers, Sidecar(""))
     (bare,) = worker_pods(attempt, job.spec, [0])
     return agreement_of(job.spec, bare, effective.workers, nodes)
 

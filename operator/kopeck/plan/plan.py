@@ -23,7 +23,7 @@ from kopeck.plan.job_view import JobView
 from kopeck.plan.nccl_decision import Hidden, Surroundings, nccl_decision
 from kopeck.plan.own_topology import TopologyFileError
 from kopeck.plan.pod_facts import PodFacts
-from kopeck.plan.pods import Attempt, worker_pods
+from kopeck.plan.pods import Attempt, Sidecar, worker_pods
 from kopeck.plan.restart import changed_by_user, next_attempt
 from kopeck.plan.revision import revision_hash
 from kopeck.plan.shared_objects import headless_service, revision_config
@@ -42,7 +42,7 @@ _SURROUNDINGS_POLL = timedelta(seconds=10)
 def plan(
     job: JobView,
     pods: Sequence[PodFacts],
-    exporter_image: str,
+    sidecar: Sidecar,
     now: datetime,
     surroundings: Surroundings | Hidden | None = None,
 ) -> Step:
@@ -68,7 +68,7 @@ def plan(
     if old := [pod for pod in pods if pod.attempt < job.status.attempt]:
         return _end_old_attempts(situation, old)
     if not situation.effective.populated:
-        return _populate(situation, exporter_image, surroundings)
+        return _populate(situation, sidecar, surroundings)
     return _follow(situation)
 
 
@@ -106,7 +106,7 @@ def _end_old_attempts(situation: Situation, old: Sequence[PodFacts]) -> Step:
 
 
 def _populate(
-    situation: Situation, exporter_image: str, surroundings: Surroundings | Hidden | None
+    situation: Situation, sidecar: Sidecar, surroundings: Surroundings | Hidden | None
 ) -> Step:
     """Make the pods that are missing, until all of them have existed."""
     status, effective = situation.status, situation.effective
@@ -127,7 +127,7 @@ def _populate(
         status.attempt,
         effective.revision,
         effective.workers,
-        exporter_image,
+        sidecar,
         effective.nccl,
     )
     return Step(

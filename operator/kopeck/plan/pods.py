@@ -36,6 +36,15 @@ _EXPORTER_RESOURCES = {"cpu": "100m", "memory": "64Mi"}
 
 
 @dataclass(frozen=True)
+class Sidecar:
+    """What the administrator says of the exporter."""
+
+    image: str
+    dcgm_endpoint: str | None = None
+    """URL of the DCGM exporter of the pod's node, which is $(NODE_IP) in it."""
+
+
+@dataclass(frozen=True)
 class Attempt:
     """What all pods of one attempt have in common."""
 
@@ -43,7 +52,7 @@ class Attempt:
     number: int
     revision: str
     workers: int
-    exporter_image: str
+    sidecar: Sidecar
     nccl: EffectiveNccl | None = None
     """None for attempts without GPUs, and before it is decided."""
 
@@ -137,6 +146,7 @@ def _trainer(attempt: Attempt, spec: TrainingJobSpec) -> dict[str, Any]:
             *_trainer_environment(attempt, spec),
             _worker_index(),
             _pod_address(),
+            *_gpu_sampling(spec),
             *nccl_environment(attempt.nccl, spec.nccl.env),
         ],
         "resources": _trainer_resources(attempt, spec),
@@ -192,6 +202,23 @@ def _pod_address() -> dict[str, Any]:
     return {"name": "KOPECK_POD_IP", "valueFrom": {"fieldRef": {"fieldPath": "status.podIP"}}}
 
 
+def _gpu_sampling(spec: TrainingJobSpec) -> list[dict[str, str]]:
+    """Of both containers: only one of them samples, by default the trainer."""
+    moved = {"name": "KOPECK_GPU_SAMPLING", "value": "sidecar"}
+    return [moved] if spec.telemetry.gpu_claim else []
+
+
+def _dcgm(attempt: Attempt, spec: TrainingJobSpec) -> list[dict[str, Any]]:
+    """For jobs with NVIDIA's GPUs. The variable that the URL may contain stands before it."""
+    endpoint = attempt.sidecar.dcgm_endpoint
+    if not endpoint or not (spec.workers.has_nvidia_gpus or spec.telemetry.gpu_claim):
+        return []
+    return [
+        {"name": "NODE_IP", "valueFrom": {"fieldRef": {"fieldPath": "status.hostIP"}}},
+        {"name": "KOPECK_DCGM_ENDPOINT", "value": endpoint},
+    ]
+
+
 def _trainer_resources(attempt: Attempt, spec: TrainingJobSpec) -> dict[str, Any]:
     workers = spec.workers
     resources = workers.resources.model_dump(exclude_defaults=True) if workers.resources else {}
@@ -215,19 +242,30 @@ def _exporter(attempt: Attempt, spec: TrainingJobSpec) -> dict[str, Any]:
     environment = [{"name": name, "value": value} for name, value in values.items()]
     return {
         "name": names.EXPORTER_CONTAINER,
-        "image": attempt.exporter_image,
+        "image": attempt.sidecar.image,
         "imagePullPolicy": "IfNotPresent",
         "command": ["python3", "-m", "kopeck_exporter"],
         "restartPolicy": "Always",
-        "env": [*environment, _worker_index()],
+        "env": [
+            *environment,
+            _worker_index(),
+            *_gpu_sampling(spec),
+            *_dcgm(attempt, spec),
+        ],
         "ports": [{"name": names.EXPORTER_PORT_NAME, "containerPort": names.EXPORTER_PORT}],
-        "resources": {"requests": _EXPORTER_RESOURCES, "limits": _EXPORTER_RESOURCES},
+        "resources": _exporter_resources(spec),
         "securityContext": _RESTRICTED | {"readOnlyRootFilesystem": True},
         "volumeMounts": [
             {"name": "kopeck-telemetry", "mountPath": _SOCKET_FOLDER},
             {"name": "kopeck-podinfo", "mountPath": _PODINFO_FOLDER, "readOnly": True},
         ],
     }
+
+
+def _exporter_resources(spec: TrainingJobSpec) -> dict[str, Any]:
+    resources: dict[str, Any] = {"requests": _EXPORTER_RESOURCES, "limits": _EXPORTER_RESOURCES}
+    claim = spec.telemetry.gpu_claim
+    return resources | {"claims": [{"name": claim}]} if claim else resources
 
 
 def _volumes(attempt: Attempt) -> list[dict[str, Any]]:

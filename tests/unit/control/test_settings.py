@@ -32,6 +32,22 @@ def test_an_absolute_price_book_stays_where_it_is(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    "url",
+    [
+        "http://$(NODE_IP):9400/metrics",
+        "http://[$(NODE_IP)]:9400/metrics",
+        "http://dcgm-exporter.gpu-operator.svc:9400/metrics",
+        "http://10.0.0.7:9400",
+    ],
+)
+def test_the_dcgm_exporter_is_found_by_the_nodes_address_or_a_name(
+    tmp_path: Path, url: str
+) -> None:
+    settings = read(tmp_path, f"{{exporterImage: exporter:1, dcgmEndpoint: '{url}'}}")
+    assert settings.dcgm_endpoint == url
+
+
+@pytest.mark.parametrize(
     ("text", "wrong"),
     [
         ("", "holds no mapping; write exporterImage and priceBook"),
@@ -40,6 +56,11 @@ def test_an_absolute_price_book_stays_where_it_is(tmp_path: Path) -> None:
         ("{}", "exporterImage: field required"),
         ("exporterImage: ''", "exporterImage: string should have at least 1 character"),
         ("{exporterImage: e, port: 70000}", "port: input should be less than or equal to 65535"),
+        ("{exporterImage: e, dcgmEndpoint: dcgm:9400}", "dcgmEndpoint: is no URL, write http://$("),
+        (
+            "{exporterImage: e, dcgmEndpoint: 'http://$(HOST_IP):9400/metrics'}",
+            "dcgmEndpoint: is no URL, write http://$(NODE_IP):9400/metrics; see docs/operator.md",
+        ),
         ("{exporterImage: e, refreshSeconds: 0}", "refreshSeconds: input should be greater than"),
         ("{exporterImage: e, pricebook: p}", "pricebook: extra inputs are not permitted"),
     ],

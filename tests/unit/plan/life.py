@@ -10,6 +10,7 @@ from kopeck.plan.job_view import JobView
 from kopeck.plan.nccl_decision import Hidden, Surroundings, agreement_on, awaits_decision
 from kopeck.plan.plan import plan
 from kopeck.plan.pod_facts import PodFacts
+from kopeck.plan.pods import Sidecar
 from kopeck.plan.step import Step
 from tests.builders import T0, a_job_view, a_report, ended, facts_of, waiting
 from tests.platforms import PLATFORMS, node_manifest
@@ -35,7 +36,7 @@ class Life:
 
     def step(self) -> Step:
         """The step that is planned now; nothing is done yet."""
-        return plan(self.job, self.pods, "exporter:1", self.now, self.surroundings())
+        return plan(self.job, self.pods, Sidecar("exporter:1"), self.now, self.surroundings())
 
     def surroundings(self) -> Surroundings | Hidden | None:
         if not awaits_decision(self.job, self.pods):

@@ -12,6 +12,7 @@ from kopeck.api.status import CheckpointRequest, Condition, Effective, TrainingJ
 from kopeck.plan.checkpoint_request import with_answer
 from kopeck.plan.plan import plan
 from kopeck.plan.pod_facts import PodFacts
+from kopeck.plan.pods import Sidecar
 from kopeck.plan.revision import revision_hash
 from kopeck.plan.step import Step
 from tests.builders import T0, a_job_view, a_report, ended, facts_of
@@ -49,7 +50,7 @@ class RunningJob:
         asked = {} if self.annotation is None else {ANNOTATION_CHECKPOINT_REQUEST: self.annotation}
         written = self.status.model_dump(by_alias=True, exclude_none=True)
         job = a_job_view(written, annotations=asked, **self.spec)
-        step = plan(job, self.pods, "exporter:1", T0)
+        step = plan(job, self.pods, Sidecar("exporter:1"), T0)
         self.status = step.status
         attempt = step.status.attempt
         self.pods = [_annotated(pod, step) for pod in self.pods if pod.attempt == attempt]

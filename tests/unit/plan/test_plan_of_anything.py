@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from kopeck.plan.plan import plan
 from kopeck.plan.pod_facts import PodFacts
+from kopeck.plan.pods import Sidecar
 from tests.builders import T0, a_job_view, ended, facts_of, waiting
 from tests.unit.plan.life import EIGHT_GPUS, LONG_AGO, Life, nodes_on
 
@@ -94,7 +95,7 @@ def test_the_order_of_pods_does_not_matter(pods: list[PodFacts], order: list[int
     life = Life()
     life.go_on()
     shuffled = [pods[index] for index in order if index < len(pods)]
-    one = plan(life.job, pods, "exporter:1", T0)
-    other = plan(life.job, shuffled, "exporter:1", T0)
+    one = plan(life.job, pods, Sidecar("exporter:1"), T0)
+    other = plan(life.job, shuffled, Sidecar("exporter:1"), T0)
     assert one.status == other.status
     assert one.pods == other.pods

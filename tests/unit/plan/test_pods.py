@@ -8,7 +8,7 @@ from kopeck.api.errors import SpecError
 from kopeck.api.job_key import JobKey
 from kopeck.api.status import EffectiveNccl
 from kopeck.api.trainingjob import TrainingJobSpec, parse_spec
-from kopeck.plan.pods import Attempt, worker_pods
+from kopeck.plan.pods import Attempt, Sidecar, worker_pods
 from tests.builders import JOB_UID, a_job
 
 KEY = JobKey("research", "llama", JOB_UID)
@@ -23,8 +23,14 @@ def with_template(**template: Any) -> TrainingJobSpec:
     return a_spec(workers={"template": template})
 
 
-def an_attempt(number: int = 0, workers: int = 2, nccl: EffectiveNccl | None = None) -> Attempt:
-    return Attempt(KEY, number, "0123456789", workers, "kopeck-exporter:1", nccl)
+def an_attempt(
+    number: int = 0,
+    workers: int = 2,
+    nccl: EffectiveNccl | None = None,
+    dcgm_endpoint: str | None = None,
+) -> Attempt:
+    sidecar = Sidecar("kopeck-exporter:1", dcgm_endpoint)
+    return Attempt(KEY, number, "0123456789", workers, sidecar, nccl)
 
 
 def pods_of(
@@ -33,8 +39,9 @@ def pods_of(
     attempt: int = 0,
     workers: int = 2,
     nccl: EffectiveNccl | None = None,
+    dcgm_endpoint: str | None = None,
 ) -> list[dict[str, Any]]:
-    return worker_pods(an_attempt(attempt, workers, nccl), spec, range(workers))
+    return worker_pods(an_attempt(attempt, workers, nccl, dcgm_endpoint), spec, range(workers))
 
 
 def first_pod(spec: TrainingJobSpec, **how: Any) -> dict[str, Any]:
@@ -300,3 +307,55 @@ def test_the_users_own_values_win_over_what_was_decided() -> None:
     told = a_spec(nccl={"env": {"NCCL_TOPO_FILE": "/mine.xml"}})
     variables = environment(trainer(first_pod(told, nccl=ALL_OF_NCCL)))
     assert variables["NCCL_TOPO_FILE"] == "/mine.xml"
+
+
+DCGM = "http://$(NODE_IP):9400/metrics"
+
+
+def a_gpu_spec(**workers: Any) -> TrainingJobSpec:
+    return a_spec(workers={"gpusPerWorker": 2} | workers)
+
+
+def test_the_exporter_asks_the_dcgm_exporter_of_its_own_node() -> None:
+    asked = exporter(first_pod(a_gpu_spec(), dcgm_endpoint=DCGM))
+    names = [each["name"] for each in asked["env"]]
+    # Kubernetes fills in variables that stand before the one that names them.
+    assert names.index("NODE_IP") < names.index("KOPECK_DCGM_ENDPOINT")
+    assert environment(asked)["NODE_IP"] == {"fieldRef": {"fieldPath": "status.hostIP"}}
+    assert environment(asked)["KOPECK_DCGM_ENDPOINT"] == DCGM
+
+
+def test_dcgm_is_asked_for_nvidias_gpus_only_and_if_the_administrator_says_where() -> None:
+    amd = a_gpu_spec(gpuResource="amd.com/gpu")
+    for pod in (
+        first_pod(a_gpu_spec()),
+        first_pod(a_spec(), dcgm_endpoint=DCGM),
+        first_pod(amd, dcgm_endpoint=DCGM),
+    ):
+        assert not {"NODE_IP", "KOPECK_DCGM_ENDPOINT"} & environment(exporter(pod)).keys()
+
+
+def with_claimed_gpus() -> TrainingJobSpec:
+    claims = [{"name": "gpus", "resourceClaimTemplateName": "two-gpus"}]
+    container = {"name": "trainer", "resources": {"claims": [{"name": "gpus"}]}}
+    template = {"spec": {"resourceClaims": claims, "containers": [container]}}
+    return a_spec(workers={"template": template}, telemetry={"gpuClaim": "gpus"})
+
+
+def test_the_sidecar_shares_the_claim_of_the_gpus_and_samples_in_place_of_the_trainer() -> None:
+    pod = first_pod(with_claimed_gpus(), dcgm_endpoint=DCGM)
+    assert pod["spec"]["resourceClaims"] == [
+        {"name": "gpus", "resourceClaimTemplateName": "two-gpus"}
+    ]
+    assert exporter(pod)["resources"]["claims"] == [{"name": "gpus"}]
+    assert exporter(pod)["resources"]["requests"] == exporter(pod)["resources"]["limits"]
+    for container in (trainer(pod), exporter(pod)):
+        assert environment(container)["KOPECK_GPU_SAMPLING"] == "sidecar"
+    assert environment(exporter(pod))["KOPECK_DCGM_ENDPOINT"] == DCGM
+
+
+def test_without_a_claim_the_sampler_is_where_the_device_plugin_puts_the_gpus() -> None:
+    pod = first_pod(a_gpu_spec())
+    assert "claims" not in exporter(pod)["resources"]
+    for container in (trainer(pod), exporter(pod)):
+        assert "KOPECK_GPU_SAMPLING" not in environment(container)
