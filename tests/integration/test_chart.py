@@ -9,9 +9,12 @@ import pytest
 import yaml
 
 from kopeck.api.crd import crd
+from kopeck.api.job_key import JobKey
+from kopeck.api.trainingjob import parse_spec
 from kopeck.control.settings import OperatorSettings, read_settings
+from kopeck.plan.pods import Attempt, Sidecar, worker_pods
 from kopeck.pricing.book import PriceBook, read_price_book
-from tests.builders import a_job
+from tests.builders import JOB_UID, a_job
 from tests.chart import NAMESPACE, VALUES, install, is_of_rights, manifest, rendered, uninstall
 from tests.cluster import ClusterError, LocalCluster
 from tests.operator_process import PRICES
@@ -109,6 +112,33 @@ def test_the_operator_reads_the_configuration_that_the_values_say(
     if book:
         assert read_price_book(book) == PriceBook.model_validate(PRICES)
     assert book or not (tmp_path / "prices.yaml").exists()
+
+
+def test_prometheus_finds_every_worker_and_keeps_the_namespace_that_the_operator_tells() -> None:
+    monitoring = rendered(VALUES, "--api-versions=monitoring.coreos.com/v1")
+    workers = of_kind("PodMonitor", monitoring)["spec"]
+    (pod,) = worker_pods(
+        Attempt(JobKey("team", "llama", JOB_UID), 0, "0123456789", 1, Sidecar("exporter:1")),
+        parse_spec(a_job()["spec"]),
+        [0],
+    )
+    (endpoint,) = workers["podMetricsEndpoints"]
+    assert endpoint["port"] in [each["name"] for each in pod["spec"]["initContainers"][0]["ports"]]
+    (expression,) = workers["selector"]["matchExpressions"]
+    assert expression["key"] in pod["metadata"]["labels"]
+    assert workers["namespaceSelector"] == {"any": True}
+
+    service = of_kind("Service", monitoring)
+    operator = of_kind("ServiceMonitor", monitoring)["spec"]
+    (endpoint,) = operator["endpoints"]
+    assert endpoint["honorLabels"] is True
+    assert endpoint["port"] in [each["name"] for each in service["spec"]["ports"]]
+    assert operator["selector"]["matchLabels"].items() <= service["metadata"]["labels"].items()
+
+
+def test_without_prometheus_operator_the_chart_has_none_of_its_kinds() -> None:
+    kinds = {each["kind"] for each in rendered()}
+    assert not kinds & {"PodMonitor", "ServiceMonitor", "PrometheusRule"}
 
 
 def test_where_the_pod_may_run_and_what_it_may_use_are_values() -> None:
