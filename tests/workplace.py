@@ -8,6 +8,10 @@ from tests.kube_client import KubeClient
 from tests.waiting import eventually
 
 
+def jobs_path(namespace: str) -> str:
+    return f"/apis/kopeck.dev/v1alpha1/namespaces/{namespace}/trainingjobs"
+
+
 @dataclass
 class Workplace:
     """One namespace; `cluster` is whatever serves it."""
@@ -18,7 +22,7 @@ class Workplace:
 
     @property
     def jobs_path(self) -> str:
-        return f"/apis/kopeck.dev/v1alpha1/namespaces/{self.namespace}/trainingjobs"
+        return jobs_path(self.namespace)
 
     def create(self, job: dict[str, Any]) -> str:
         """Create a TrainingJob; its name."""

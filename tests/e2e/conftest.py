@@ -9,6 +9,7 @@ import pytest
 
 from tests.chart import NAMESPACE, install
 from tests.cluster import ClusterError, LocalCluster
+from tests.e2e.wall_time import phases_are_wall_time
 from tests.kube_client import KubeClient
 from tests.workplace import Workplace
 
@@ -50,6 +51,7 @@ def workplace(installation: Installation) -> Iterator[Workplace]:
     namespace = f"test-{secrets.token_hex(3)}"
     create_restricted_namespace(cluster, namespace)
     cluster.provide_volumes(namespace)
-    yield Workplace(cluster, KubeClient(Path(cluster.kubeconfig)), namespace)
-    cluster.kubectl("delete", "trainingjobs", "--all", "--namespace", namespace)
+    with phases_are_wall_time(cluster, installation.prometheus_url, namespace):
+        yield Workplace(cluster, KubeClient(Path(cluster.kubeconfig)), namespace)
+        cluster.kubectl("delete", "trainingjobs", "--all", "--namespace", namespace)
     cluster.kubectl("delete", "namespace", namespace, "--wait=false")
