@@ -33,6 +33,7 @@ def build(config: TrainConfig) -> TrainingTask:
         loss=next_byte_loss,
         dataset=Windows(library_source(), sequence_length),
         optimizer=partial(torch.optim.AdamW, lr=parameters.get("learningRate", 3e-3)),
+        tokens=lambda batch: batch[0].numel(),
     )
 
 

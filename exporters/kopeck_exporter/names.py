@@ -87,7 +87,7 @@ TOKENS_TOTAL = Metric(
     labels=WORKER_LABELS,
     exported_by="worker",
     help="Tokens that the worker's ranks consumed since it started. "
-    "Absent where the task counts no tokens.",
+    "Absent where the program does not count them.",
 )
 STEP_SECONDS = Metric(
     name="kopeck_step_seconds",

@@ -16,7 +16,7 @@ from kopeck_trainer.step_split import StepSplit
 from kopeck_trainer.task import TrainingTask
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(kw_only=True)
 class Batches:
     """What this rank reads. Waiting for it is the steps' `data_wait`."""
 
@@ -35,12 +35,16 @@ class Batches:
     split: StepSplit
     seen_ahead: dict[range, list[Any]] = field(default_factory=dict)
     """Samples that were looked at before their step, so that none is read twice."""
+    tokens: int | None = None
+    """In the steps so far; None before the first, and where the task does not count them."""
 
     def of_step(self, consumed: int) -> Iterator[Any]:
         """The micro-batches of the step that begins after `consumed` samples of the job."""
         for index in range(self.per_step):
             with self.split.waiting("data_wait"):
                 batch = self._read(self._positions(consumed, index))
+            if self.task.tokens:
+                self.tokens = (self.tokens or 0) + self.task.tokens(batch)
             yield batch
 
     def first_of_length(self, consumed: int, length: int | None) -> Any:

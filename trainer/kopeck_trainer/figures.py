@@ -53,6 +53,8 @@ class Figures:
 
     samples: int = 0
     """Of this process."""
+    tokens: int | None = None
+    """Of this process."""
     step: int | None = None
     """Of the job, resumed steps included."""
     job_samples: int | None = None

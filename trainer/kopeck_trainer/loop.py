@@ -28,6 +28,8 @@ class StepUnderWay:
     position: Position
     """After it."""
     phase: str
+    tokens: int | None
+    """Of this process, in all steps until its end."""
 
 
 @dataclass(kw_only=True)
@@ -85,7 +87,9 @@ class Loop:
             self.garbage.step_ended()
         if self.compilation.watch.is_warm:
             self.reporter.clock.switch("compute")
-        return StepUnderWay(totals=totals, position=self.position, phase=phase)
+        return StepUnderWay(
+            totals=totals, position=self.position, phase=phase, tokens=self.batches.tokens
+        )
 
     def _end_steps(self) -> bool:
         """Await what has to end before the next step. True if any rank was asked to stop."""
@@ -129,6 +133,7 @@ class Loop:
         now = monotonic()
         wrong = self.losses.seen(totals.loss)
         self.reporter.update(
+            tokens=step.tokens,
             nonfinite_losses=self.losses.nonfinite,
             loss_spikes=self.losses.spikes,
             step_part_seconds=self.split.seconds,

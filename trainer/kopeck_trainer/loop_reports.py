@@ -14,6 +14,8 @@ class LoopReports:
     reporter: Reporter
     steps: int = 0
     samples: int = 0
+    tokens: int | None = None
+    """Of this process; None until a step tells its own."""
     has_stepped: bool = False
     """In this process: its start-up is over."""
     ended_at_seconds: float = field(default_factory=monotonic)
@@ -22,7 +24,7 @@ class LoopReports:
         """Where the loop begins. Each of those steps is taken for as large as the next one."""
         self.steps = steps
 
-    def step(self, *, samples: int, loss: float | None) -> None:
+    def step(self, *, samples: int, loss: float | None, tokens: int | None = None) -> None:
         now = monotonic()
         is_steady = self.has_stepped
         if not self.has_stepped:
@@ -31,6 +33,9 @@ class LoopReports:
             self.reporter.clock.switch("compute")
         self.steps += 1
         self.samples += samples
+        if tokens is not None:
+            self.tokens = (self.tokens or 0) + tokens
+            self.reporter.update(tokens=self.tokens)
         self.reporter.step_ended(
             samples=samples,
             step=self.steps,

@@ -18,13 +18,14 @@ from contextlib import contextmanager
 from kopeck_trainer.loop_reports import loop_reports
 
 
-def step(*, samples: int, loss: float | None = None) -> None:
+def step(*, samples: int, loss: float | None = None, tokens: int | None = None) -> None:
     """One optimizer step ended, in which this process took `samples` samples.
 
     The job's samples are counted as if all processes took as many. `loss` is a number: a tensor
-    is better converted now and then than at every step. The first call ends the start-up.
+    is better converted now and then than at every step. `tokens` are those of the samples. The
+    first call ends the start-up.
     """
-    loop_reports().step(samples=samples, loss=loss)
+    loop_reports().step(samples=samples, loss=loss, tokens=tokens)
 
 
 @contextmanager

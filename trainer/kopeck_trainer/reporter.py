@@ -122,6 +122,7 @@ class Reporter:
             "time": time.time(),
             "step": figures.step,
             "samples": figures.samples,
+            "tokens": figures.tokens,
             "job_samples": figures.job_samples,
             "loss": figures.loss if _is_finite(figures.loss) else None,
             "nonfinite_losses": figures.nonfinite_losses,

@@ -48,6 +48,10 @@ class TrainingTask:
     collate: Callable[[list[Any]], Any] | None = None
     """Makes a batch of samples. Default: `torch.utils.data.default_collate`."""
 
+    tokens: Callable[[Any], int] | None = None
+    """Of a batch on the device: the tokens in it, by shapes alone, since values would have to be
+    waited for. Default: tokens are not counted."""
+
     pad: Callable[[Any, int], Any] | None = None
     """Makes one sample so long, for `data.padTo`; longer ones are cut, which happens only while
     compiling. Default: along the first dimension of its tensors, the first padded with 0, others of

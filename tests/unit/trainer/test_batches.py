@@ -31,6 +31,7 @@ def test_a_micro_batch_that_was_looked_at_ahead_is_not_read_again() -> None:
             loss=lambda output, _: (output.sum(), 1),
             dataset=dataset,
             optimizer=lambda _: torch.optim.SGD([torch.zeros(1)], lr=0.1),
+            tokens=lambda batch: batch.numel(),
         ),
         seed=0,
         micro_batch=2,
@@ -45,6 +46,7 @@ def test_a_micro_batch_that_was_looked_at_ahead_is_not_read_again() -> None:
     ahead = batches.first_of_length(0, None)
     again = batches.first_of_length(0, None)
     first, second = batches.of_step(0)
+    assert batches.tokens == 4  # of the step alone, not of what was looked at ahead
     assert torch.equal(ahead, first)
     assert torch.equal(again, first)
     assert len(second) == 2

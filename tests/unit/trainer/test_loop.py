@@ -83,7 +83,9 @@ class NoCompilation:
 
 def run(recording: Recording, lead: int) -> tuple[bool, int]:
     """Ten steps at most. Whether they were completed, and the last step."""
-    batches = SimpleNamespace(per_step=1, micro_batch=4, ranks=1, of_step=lambda _: no_batches())
+    batches = SimpleNamespace(
+        per_step=1, micro_batch=4, ranks=1, tokens=None, of_step=lambda _: no_batches()
+    )
 
     def progressed() -> None:
         recording.progressed += 1

@@ -92,6 +92,14 @@ print(after["data_wait"], sum(after.values()) - before - (time.monotonic() - sta
     assert abs(difference) < 0.05
 
 
+def test_tokens_are_counted_once_a_step_tells_them(tmp_path: Path) -> None:
+    run(ONE_STEP, KOPECK_RUN_DIR=str(tmp_path))
+    assert "tokens" not in last_report(tmp_path, local_rank=0)
+    steps = f"{ONE_STEP}; report.step(samples=1, tokens=512); report.step(samples=2, tokens=700)"
+    run(steps, KOPECK_RUN_DIR=str(tmp_path))
+    assert last_report(tmp_path, local_rank=0)["tokens"] == 1212
+
+
 def test_time_since_the_container_started_is_start_up(tmp_path: Path) -> None:
     started_at = monotonic() - 1000
     run(ONE_STEP, KOPECK_RUN_DIR=str(tmp_path), KOPECK_STARTED_AT=str(started_at))
