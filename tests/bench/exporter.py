@@ -98,8 +98,11 @@ def _measure(folder: Path, stack: ExitStack) -> dict[str, Any]:
             "scrape p99 beyond an empty page's in seconds": bar(
                 own["scrape_p99_seconds"] - empty_p99, "<=", 0.010
             ),
-            "scrape p99 over the bare client's": bar(
-                own["scrape_p99_seconds"] / others["scrape_p99_seconds"], "<=", 0.5
+            "scrape p99 beyond an empty page's, over the bare client's": bar(
+                (own["scrape_p99_seconds"] - empty_p99)
+                / (others["scrape_p99_seconds"] - empty_p99),
+                "<=",
+                0.5,
             ),
             "peak memory in MiB": bar(own["peak_memory_mib"], "<=", 40),
             "share of a core": bar(own["cpu_ratio"], "<=", 0.01),
