@@ -1,6 +1,5 @@
 """What NCCL reads lies in real pods where NCCL looks for it."""
 
-import json
 from collections.abc import Iterator
 from hashlib import sha256
 from typing import Any
@@ -9,15 +8,12 @@ import pytest
 
 from kopeck.topology.layouts import nd_h100_v5
 from kopeck.topology.writer import to_xml
-from tests.chart import NAMESPACE
-from tests.e2e.conftest import Installation
 from tests.e2e.in_pods import log_of
 from tests.e2e.jobs import a_small_training
 from tests.platforms import OCI_CONF
 from tests.waiting import eventually
 from tests.workplace import Workplace
 
-NODES = ("node-1", "node-2")
 # Of the shape that the cluster's nodes have by their label.
 PROVIDERS = "oci-nccl-parameters-kopeck-local"
 DEFAULT_CONFIG_MAPS = "/api/v1/namespaces/default/configmaps"
@@ -26,26 +22,6 @@ import hashlib, os
 for file in os.environ["NCCL_TOPO_FILE"], "/etc/nccl.conf":
     print(file, hashlib.sha256(open(file, "rb").read()).hexdigest())
 """
-
-
-@pytest.fixture
-def gpus(installation: Installation) -> Iterator[None]:
-    """A GPU that is not there on each node, and an operator that forgets it afterwards."""
-    cluster = installation.cluster
-    advertise(installation, "1")
-    yield
-    advertise(installation, None)
-    # It keeps the highest number of GPUs that a node had, by which pods are charged.
-    cluster.kubectl("rollout", "restart", "deployment/kopeck", f"--namespace={NAMESPACE}")
-    cluster.kubectl("rollout", "status", "deployment/kopeck", f"--namespace={NAMESPACE}")
-
-
-def advertise(installation: Installation, count: str | None) -> None:
-    amounts = {"nvidia.com/gpu": count}
-    patch = json.dumps({"status": {"capacity": amounts, "allocatable": amounts}})
-    installation.cluster.kubectl(
-        "patch", "node", *NODES, "--subresource=status", f"--patch={patch}"
-    )
 
 
 @pytest.fixture
