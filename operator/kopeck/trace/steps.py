@@ -7,7 +7,11 @@ from itertools import pairwise
 import numpy as np
 import numpy.typing as npt
 
-from kopeck.trace.events import Category, Events
+from kopeck.trace.events import ON_GPU, Category, Events
+from kopeck.trace.launches import launch_rows
+
+MARK = "kopeck_window_mark"
+"""What kopeck's trainer runs between two steps: a kernel, on a CPU an annotation of that name."""
 
 _PROFILER_STEP = re.compile(r"ProfilerStep\s*#\s*(\d+)")
 _OPTIMIZER_STEP = re.compile(r"Optimizer\.step#")
@@ -24,7 +28,12 @@ class Step:
 
 
 def steps_of(events: Events) -> tuple[Step, ...]:
-    """The profiler's steps, or else what lies between the optimizer's; empty without either."""
+    """The profiler's steps, or what lies between the trainer's marks, or the optimizer's.
+
+    Empty without any of them.
+    """
+    if marked := _between_marks(events):
+        return marked
     rows = events.rows(Category.ANNOTATION)
     found = {}
     for name_id in np.unique(events.name_ids[rows]):
@@ -35,6 +44,21 @@ def steps_of(events: Events) -> tuple[Step, ...]:
     if found:
         return tuple(found[start] for start in sorted(found))
     return _between_optimizer_steps(events, rows)
+
+
+def mark_rows(events: Events, *categories: Category) -> npt.NDArray[np.intp]:
+    """Those of the trainer's marks, in the order of time."""
+    ids = [number for number, name in enumerate(events.names) if name.startswith(MARK)]
+    rows = events.rows(*categories)
+    found = rows[np.isin(events.name_ids[rows], ids)]
+    return found[np.argsort(events.starts_ns[found], kind="stable")]
+
+
+def _between_marks(events: Events) -> tuple[Step, ...]:
+    """On the host: from the launch of one kernel to that of the next."""
+    launches = launch_rows(events, mark_rows(events, *ON_GPU))
+    bounds = events.starts_ns[launches[launches >= 0]].tolist()
+    return tuple(Step(number, start, end) for number, (start, end) in enumerate(pairwise(bounds)))
 
 
 def _between_optimizer_steps(events: Events, rows: npt.NDArray[np.intp]) -> tuple[Step, ...]:
