@@ -14,7 +14,7 @@ from kopeck_exporter.comm_window import mean_ratio
 from kopeck_exporter.configuration import Configuration
 from kopeck_exporter.device_metrics import cpu_families, gpu_families
 from kopeck_exporter.devices import Devices
-from kopeck_exporter.errors import SAMPLER_SOURCES, ErrorCounts, Fault
+from kopeck_exporter.errors import SAMPLER_SOURCES, WINDOW_SOURCE, ErrorCounts, Fault
 from kopeck_exporter.families import Families
 from kopeck_exporter.known import largest, total
 from kopeck_exporter.podinfo import InvalidRateError, hourly_rate_dollars
@@ -213,10 +213,26 @@ class WorkerCollector(Collector):
 
     def _error_counts(self) -> Family:
         """Our own at zero where they never occurred: there, zero is known."""
-        own = {fault: 0 for fault in Fault if fault.source not in SAMPLER_SOURCES}
-        counts = {**own, **self._errors.by_fault(), **self._devices.errors()}
+        foreign = {*SAMPLER_SOURCES, WINDOW_SOURCE}
+        own = {fault: 0 for fault in Fault if fault.source not in foreign}
+        counts = {
+            **own,
+            **self._errors.by_fault(),
+            **self._devices.errors(),
+            **self._window_faults(),
+        }
         values = [
             ({"source": fault.source, "reason": fault.reason}, count)
             for fault, count in counts.items()
         ]
         return self._families.of(names.EXPORTER_ERRORS_TOTAL, values)
+
+    def _window_faults(self) -> dict[Fault, float]:
+        """Of all ranks; nothing before the first."""
+        ranks = self._worker.all_ranks() or []
+        counts = [each for rank in ranks if (each := rank.totals.window_faults) is not None]
+        return {
+            Fault((WINDOW_SOURCE, reason)): sum(of_rank[place] for of_rank in counts)
+            for place, reason in enumerate(names.WINDOW_FAULTS)
+            if counts
+        }

@@ -28,6 +28,11 @@ class Fault(Enum):
     XID_NO_PERMISSION = ("xid", "no_permission")
     XID_UNKNOWN_ERROR = ("xid", "unknown_error")
     CGROUP_UNREADABLE = ("cgroup", "unreadable")
+    WINDOW_PROFILER = ("window", "profiler")
+    WINDOW_ANALYSER = ("window", "analyser")
+    WINDOW_HUNG = ("window", "hung")
+    WINDOW_UNANSWERED = ("window", "unanswered")
+    WINDOW_NOT_KEPT = ("window", "not_kept")
 
     @property
     def source(self) -> str:
@@ -40,6 +45,9 @@ class Fault(Enum):
 
 SAMPLER_SOURCES = frozenset({"nvml", "gpm", "xid", "cgroup"})
 """Those that a sampler reads; it sends its counts on."""
+
+WINDOW_SOURCE = "window"
+"""Trace windows: ranks record them, and send their counts by the words of WINDOW_FAULTS."""
 
 
 class ErrorCounts:

@@ -25,6 +25,11 @@ RECOMPILE_REASONS = (
 )
 """Why code is compiled after the warm-up; the last is for all that is none of the others."""
 
+WINDOW_FAULTS = ("profiler", "analyser", "hung", "unanswered", "not_kept")
+"""Why a rank has no figures of a trace window: torch's profiler failed; its trace could not be
+measured, or not in time; not all ranks told of theirs, so that waiting is unknown; or only the
+trace could not be kept."""
+
 STEP_SECONDS_BUCKETS = (
     *(0.01, 0.02, 0.04, 0.08, 0.15, 0.3, 0.6, 1.2, 2.5),
     *(5.0, 10.0, 20.0, 40.0, 80.0, 150.0, 300.0, 600.0),
@@ -494,7 +499,8 @@ EXPORTER_ERRORS_TOTAL = Metric(
     labels=(*WORKER_LABELS, "source", "reason"),
     exported_by="worker",
     help="Inputs that the exporter refused and readings that failed, by where they came from and "
-    "what was wrong. Sources nvml, gpm, xid and cgroup are the sampler's, once one has reported. "
+    "what was wrong. Sources nvml, gpm, xid and cgroup are the sampler's, once one has reported, "
+    "window those of the ranks' trace windows, once one was lost. "
     "gpm no_permission: the driver's RmProfilingAdminOnly is on.",
 )
 

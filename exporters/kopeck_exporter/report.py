@@ -25,6 +25,7 @@ from kopeck_exporter.names import (
     STEP_JITTER_SECONDS_BUCKETS,
     STEP_PARTS,
     STEP_SECONDS_BUCKETS,
+    WINDOW_FAULTS,
 )
 from kopeck_exporter.totals import Totals
 
@@ -99,8 +100,8 @@ def _totals(message: dict[str, Any]) -> Totals:
             message, "jitter_bucket_counts", STEP_JITTER_SECONDS_BUCKETS
         ),
         jitter_seconds_sum=number_if_known(message, "jitter_seconds_sum"),
-        phase_seconds=_seconds_by(message, "phase_seconds", PHASES),
-        step_part_seconds=_seconds_by_if_known(message, "step_part_seconds", STEP_PARTS),
+        phase_seconds=_numbers_by(message, "phase_seconds", PHASES),
+        step_part_seconds=_numbers_by_if_known(message, "step_part_seconds", STEP_PARTS),
         compile_seconds=number_if_known(message, "compile_seconds"),
         graph_breaks=whole_if_known(message, "graph_breaks"),
         recompiles_by_reason=_recompiles_by_reason(message),
@@ -110,6 +111,7 @@ def _totals(message: dict[str, Any]) -> Totals:
         eager_fallbacks=whole_if_known(message, "eager_fallbacks"),
         nonfinite_losses=whole_if_known(message, "nonfinite_losses"),
         loss_spikes=whole_if_known(message, "loss_spikes"),
+        window_faults=_numbers_by_if_known(message, "window_faults", WINDOW_FAULTS),
     )
 
 
@@ -154,15 +156,15 @@ def _bucket_counts_if_known(
     return None if message.get(name) is None else _bucket_counts(message, name, bounds)
 
 
-def _seconds_by(message: Message, name: str, keys: tuple[str, ...]) -> tuple[float, ...]:
-    """In the order of `keys`; one that is not named took no time."""
-    seconds = message.get(name)
-    if not isinstance(seconds, dict) or not seconds.keys() <= set(keys):
-        raise MalformedReportError(f"{name} does not map {', '.join(keys)} to seconds")
-    return tuple(checked_number(seconds.get(key, 0.0), name) for key in keys)
+def _numbers_by(message: Message, name: str, keys: tuple[str, ...]) -> tuple[float, ...]:
+    """In the order of `keys`; one that is not named is 0."""
+    numbers = message.get(name)
+    if not isinstance(numbers, dict) or not numbers.keys() <= set(keys):
+        raise MalformedReportError(f"{name} does not map {', '.join(keys)} to numbers")
+    return tuple(checked_number(numbers.get(key, 0.0), name) for key in keys)
 
 
-def _seconds_by_if_known(
+def _numbers_by_if_known(
     message: Message, name: str, keys: tuple[str, ...]
 ) -> tuple[float, ...] | None:
-    return None if message.get(name) is None else _seconds_by(message, name, keys)
+    return None if message.get(name) is None else _numbers_by(message, name, keys)

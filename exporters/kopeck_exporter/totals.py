@@ -15,7 +15,7 @@ class Totals:
     `step_bucket_counts` and `jitter_bucket_counts` are per bucket, not cumulative, with one more
     for +Inf;
     `phase_seconds` are in the order of PHASES, `step_part_seconds` in that of STEP_PARTS,
-    `recompiles_by_reason` in that of RECOMPILE_REASONS.
+    `recompiles_by_reason` in that of RECOMPILE_REASONS, `window_faults` in that of WINDOW_FAULTS.
     """
 
     samples: int
@@ -35,6 +35,7 @@ class Totals:
     eager_fallbacks: int | None = None
     nonfinite_losses: int | None = None
     loss_spikes: int | None = None
+    window_faults: tuple[float, ...] | None = None
 
     @property
     def steps(self) -> int:
