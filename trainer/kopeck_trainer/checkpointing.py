@@ -65,6 +65,16 @@ class Checkpoints:
         every = self.config.every_steps
         return is_wished or (every is not None and position.step % every == 0)
 
+    def steps_until_due(self, position: Position) -> int | None:
+        """Steps that may follow before one is due by their number; None for as many as you like."""
+        every = self.config.every_steps if self.config else None
+        return None if every is None else every - position.step % every
+
+    @property
+    def is_being_written(self) -> bool:
+        """In the background."""
+        return self.background is not None and self.background.is_writing
+
     def begin(self, position: Position) -> None:
         """Save, or begin to in the background. No step may be under way."""
         if self.config:

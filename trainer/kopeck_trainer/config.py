@@ -78,6 +78,16 @@ class CheckpointConfig:
 
 
 @dataclass(frozen=True, kw_only=True)
+class ProfileConfig:
+    """How often a few steps are traced, how many, and where the last trace is kept."""
+
+    every_seconds: int | None = 600
+    """None: never."""
+    steps: int = 2
+    keep: Path | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
 class TrainingConfig:
     """`spec.training`. Exactly one of `steps` and `samples` says when training ends."""
 
@@ -95,6 +105,7 @@ class TrainingConfig:
     sharding: ShardingConfig = ShardingConfig()
     activations: ActivationsConfig = ActivationsConfig()
     checkpoint: CheckpointConfig | None = None
+    profile: ProfileConfig = ProfileConfig()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -160,6 +171,7 @@ def _training(section: Section) -> TrainingConfig:
     data = section.section("data")
     sharding = section.section("sharding")
     checkpoint = section.section("checkpoint")
+    profile = section.section("profile")
     training = TrainingConfig(
         global_batch_size=section.required("globalBatchSize", section.count("globalBatchSize")),
         micro_batch_size=section.required("microBatchSize", section.count("microBatchSize")),
@@ -173,6 +185,7 @@ def _training(section: Section) -> TrainingConfig:
         sharding=_sharding(sharding) if sharding else ShardingConfig(),
         activations=activations,
         checkpoint=_checkpoint(checkpoint) if checkpoint else None,
+        profile=_profile(profile) if profile else ProfileConfig(),
     )
     section.refuse_unknown()
     if (training.steps is None) == (training.samples is None):
@@ -261,3 +274,22 @@ def _checkpoint(section: Section) -> CheckpointConfig:
     )
     section.refuse_unknown()
     return checkpoint
+
+
+def _profile(section: Section) -> ProfileConfig:
+    asked = section.integer("everySeconds")
+    every_seconds = ProfileConfig.every_seconds if asked is None else asked
+    keep = section.text("keep")
+    if every_seconds is not None and every_seconds < 0:
+        raise ConfigurationError(
+            "spec.training.profile.everySeconds",
+            f"{every_seconds} cannot be used",
+            "write 60 or more, or 0 for no windows",
+        )
+    profile = ProfileConfig(
+        every_seconds=every_seconds or None,
+        steps=section.count("steps") or ProfileConfig.steps,
+        keep=Path(keep) if keep else None,
+    )
+    section.refuse_unknown()
+    return profile

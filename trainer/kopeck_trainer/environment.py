@@ -72,6 +72,8 @@ class RankEnvironment:
     """Longest wait for the other ranks, and for their first step."""
     hang_seconds: float
     """Longest wait for a later step."""
+    run_directory: Path | None
+    """Where ranks leave files for the launcher; None without one."""
     annotations: Path | None
     """A file with the annotations of this worker's pod; None where nothing can be asked."""
 
@@ -90,6 +92,7 @@ def rank_environment(environ: Mapping[str, str]) -> RankEnvironment:
         master_port=_integer(environ, "MASTER_PORT"),
         rendezvous_seconds=_integer(environ, "KOPECK_RENDEZVOUS_SECONDS"),
         hang_seconds=_integer(environ, "KOPECK_HANG_SECONDS"),
+        run_directory=Path(directory) if (directory := environ.get("KOPECK_RUN_DIR")) else None,
         annotations=Path(podinfo) if (podinfo := environ.get("KOPECK_PODINFO")) else None,
     )
 

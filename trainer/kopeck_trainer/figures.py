@@ -94,6 +94,10 @@ class Figures:
     """Of this process's device, as NVIDIA's tools write it."""
     eager_fallbacks: int | None = None
     """Calls of compiled blocks and losses that ran eagerly, after warm-up."""
+    comm_window: dict[str, Any] | None = None
+    """Ratios of the last trace window, and when it ended."""
+    window_faults: Mapping[str, int] | None = None
+    """How often a window was lost, by the words of `kopeck_exporter.names.WINDOW_FAULTS`."""
     numerics_mismatch: str | None = None
     """How a compile mode differs from eager, so that it is not used."""
     histogram: Histogram = field(default_factory=lambda: Histogram(STEP_SECONDS_BUCKETS))

@@ -46,6 +46,13 @@ QUIET_AUTOTUNING = {
 }
 """It would log 20 lines for each product, and an error for each candidate that does not fit."""
 
+BRIEF_PROFILING = {
+    "TEARDOWN_CUPTI": "1",
+    "KINETO_LOG_LEVEL": "99",
+}
+"""After a trace window CUPTI goes, which would slow down every later step; and nothing is said of
+GPUs that a CPU's training does not have. Both are read when torch is imported."""
+
 RESOLV_CONF = Path("/etc/resolv.conf")
 LOOPBACK = "127.0.0.1"
 
@@ -190,6 +197,7 @@ def environment_of_ranks(environ: Mapping[str, str], processes: int) -> dict[str
         "TORCHINDUCTOR_CACHE_DIR": "/tmp/inductor",  # noqa: S108
         "OMP_NUM_THREADS": str(max(1, usable_cpus() // processes)),
         **QUIET_AUTOTUNING,
+        **BRIEF_PROFILING,
         **environ,
     }
 

@@ -17,6 +17,7 @@ from kopeck_trainer.progress import Progress, StepLine
 from kopeck_trainer.reporter import Reporter
 from kopeck_trainer.step_split import StepSplit
 from kopeck_trainer.step_totals import PendingTotals, Totals
+from kopeck_trainer.windows.recording import Windows
 from kopeck_trainer.wishes import Wishes
 
 
@@ -50,6 +51,7 @@ class Loop:
     compilation: Compilation
     hang_watch: HangWatch
     wishes: Wishes
+    windows: Windows
     reporter: Reporter
     progress: Progress
     losses: LossWatch = field(default_factory=LossWatch)
@@ -57,6 +59,8 @@ class Loop:
     under_way: deque[StepUnderWay] = field(default_factory=deque)
     ended_at_seconds: float = 0.0
     """When the last step was known to have ended, by the monotonic clock."""
+    saved_step: int = field(default=0, init=False)
+    """After which the last checkpoint began."""
 
     def run(self) -> bool:
         """True once training is complete, False if it stopped at the end of a step.
@@ -71,6 +75,7 @@ class Loop:
         while self.position.samples < self.last_sample and not is_stopped:
             self.under_way.append(self._step())
             is_stopped = self._end_steps()
+        self.windows.abandon()
         self._await_all_but(0)
         self.split.finish()
         self.reporter.update(step_part_seconds=self.split.seconds)
@@ -87,6 +92,7 @@ class Loop:
             self.garbage.step_ended()
         if self.compilation.watch.is_warm:
             self.reporter.clock.switch("compute")
+            self.wishes.window.steady()
         return StepUnderWay(
             totals=totals, position=self.position, phase=phase, tokens=self.batches.tokens
         )
@@ -97,12 +103,31 @@ class Loop:
         is_stopped = any(totals.stop for totals in ended)
         is_wished = any(totals.save for totals in ended)
         if not is_stopped and self.checkpoints.is_due(self.position, is_wished=is_wished):
+            self.windows.abandon()
             ended += self._await_all_but(0)
             self.checkpoints.begin(self.position)
+            self.saved_step = self.position.step
             self._steps_begin()
         if ended:
             self.hang_watch.progressed()
-        return any(totals.stop for totals in ended)
+        is_stopped = any(totals.stop for totals in ended)
+        if not is_stopped:
+            is_asked = any(totals.window for totals in ended)
+            self.windows.between_steps(
+                self.position.step, is_asked=is_asked, free_steps=self._free_steps()
+            )
+        return is_stopped
+
+    def _free_steps(self) -> int:
+        """In which nothing but training happens, as far as all ranks know.
+
+        None where a checkpoint has just begun: the wish is older, and it may be written for long.
+        """
+        if self.position.step == self.saved_step:
+            return 0
+        remaining = self._remaining_steps(self.position)
+        until_due = self.checkpoints.steps_until_due(self.position)
+        return remaining if until_due is None else min(remaining, until_due)
 
     def _steps_begin(self) -> None:
         """What came before is no part of the next step's time."""
@@ -147,6 +172,7 @@ class Loop:
             loss=totals.loss,
             is_steady=step.phase == "compute",
         )
+        self.windows.step_ended(step.position.step, now - self.ended_at_seconds)
         self.ended_at_seconds = now
         self.progress.step(self._line(step, totals))
         if wrong:

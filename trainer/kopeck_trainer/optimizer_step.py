@@ -42,16 +42,16 @@ class OptimizerStep:
     def run(self, batches: Iterable[Any], micro_batches: int, wishes: Wishes) -> PendingTotals:
         """Train on this rank's `micro_batches` batches of the global batch.
 
-        All ranks learn of the same step that one was asked to stop, or wishes to save, through
-        the one reduction that also carries loss, count and gradient norm. Nothing here waits for
-        the device.
+        All ranks learn of the same step what one of them was asked or wishes for, through the one
+        reduction that also carries loss, count and gradient norm. Nothing here waits for the
+        device.
         """
         sums = self._accumulate(batches, micro_batches)
         self.split.computed()
         gradients = self.update.gradients()
         local = torch.stack([*sums, self._squares(gradients), *self._wished(wishes)])
         dist.all_reduce(local)
-        loss_sum, count, squares, stops, saves = local.unbind()
+        loss_sum, count, squares, *wished = local.unbind()
         count = count.clamp(min=1)
         # FSDP has averaged over the ranks what is to be divided by the count of all of them.
         factor = self._scale(squares, self.ranks / count).float()
@@ -59,7 +59,7 @@ class OptimizerStep:
             self.before_update()
         self.update.apply(gradients, factor)
         self.split.ended()
-        return PendingTotals(loss_sum / count, stops, saves)
+        return PendingTotals(loss_sum / count, wished)
 
     def probe(self, batch: Any) -> tuple[float, float]:
         """Mean loss and norm of its gradient, of one batch of each rank. Nothing is updated."""
@@ -71,8 +71,9 @@ class OptimizerStep:
         count = max(count, 1)
         return loss_sum / count, math.sqrt(squares) * self.ranks / count
 
-    def _wished(self, wishes: Wishes) -> tuple[Tensor, Tensor]:
-        return self._number(wishes.stop.is_set), self._number(wishes.save.is_set)
+    def _wished(self, wishes: Wishes) -> list[Tensor]:
+        wished = (wishes.stop.is_set, wishes.save.is_set, wishes.window.is_set)
+        return [self._number(each) for each in wished]
 
     def _number(self, value: float) -> Tensor:
         return torch.full((), value, dtype=torch.float64, device=self.device)

@@ -92,6 +92,12 @@ class Reporter:
         with self._lock:
             return self._figures.rate.samples_per_second()
 
+    @property
+    def steady_step_seconds(self) -> float | None:
+        """Median of the last steps after the warm-up; None before the first."""
+        with self._lock:
+            return self._figures.steady_step_seconds
+
     def send(self) -> None:
         with self._lock:
             if not (self._socket or self._file):
@@ -152,6 +158,8 @@ class Reporter:
             "numerics_mismatch": figures.numerics_mismatch,
             "checkpoint_step": figures.checkpoint_step,
             "checkpoint_request": figures.checkpoint_request,
+            "comm_window": figures.comm_window,
+            "window_faults": figures.window_faults,
             "gpu_uuid": figures.gpu_uuid,
         }
         return {name: value for name, value in report.items() if value is not None}

@@ -1,5 +1,6 @@
 """What one step came to, over all ranks, read without holding up the device."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
@@ -16,13 +17,16 @@ class Totals:
     """True if any rank was asked to stop."""
     save: bool
     """True if rank 0 wishes to save."""
+    window: bool
+    """True if rank 0 wishes for a trace window."""
 
 
 class PendingTotals:
     """On their way from the device. Read them once the next step is under way."""
 
-    def __init__(self, loss: Tensor, stops: Tensor, saves: Tensor) -> None:
-        numbers = torch.stack([loss, stops, saves])
+    def __init__(self, loss: Tensor, wishes: Sequence[Tensor]) -> None:
+        """`wishes` to stop, to save, for a window: how many ranks have them."""
+        numbers = torch.stack([loss, *wishes])
         self._numbers = numbers
         self._arrived: torch.cuda.Event | None = None
         if numbers.is_cuda:
@@ -36,5 +40,5 @@ class PendingTotals:
         """Waits until the device has done the step."""
         if self._arrived:
             self._arrived.synchronize()
-        loss, stops, saves = self._numbers.tolist()
-        return Totals(loss=loss, stop=stops > 0, save=saves > 0)
+        loss, stops, saves, windows = self._numbers.tolist()
+        return Totals(loss=loss, stop=stops > 0, save=saves > 0, window=windows > 0)

@@ -8,7 +8,7 @@ from datetime import timedelta
 import torch
 from torch import distributed as dist
 from torch import nn
-from torch._C._distributed_c10d import Store
+from torch._C._distributed_c10d import Store, TCPStore
 from torch.optim import Optimizer
 
 from kopeck_trainer.batches import Batches
@@ -40,6 +40,7 @@ from kopeck_trainer.task import TrainingTask
 from kopeck_trainer.timeline import timeline_of
 from kopeck_trainer.timeouts import set_timeouts
 from kopeck_trainer.update import prefer_fused, update_by
+from kopeck_trainer.windows.set_up import set_up_windows
 from kopeck_trainer.wishes import Wishes
 from kopeck_trainer.working_weights import working_weights
 
@@ -109,7 +110,7 @@ def train(
 
     hang_watch = HangWatch(rank, store, reporter.clock)
     step = _step(setting, sharding, model, optimizer, checkpoints)
-    loop = _loop(setting, step, checkpoints, position, stop, hang_watch)
+    loop = _loop(setting, store, step, checkpoints, position, stop, hang_watch)
     _tell_peak(setting)
     stop.listen()
     with hang_watch:
@@ -183,6 +184,7 @@ def _batches(setting: Setting, split: StepSplit) -> Batches:
 
 def _loop(  # noqa: PLR0913  one of each thing that it connects
     setting: Setting,
+    store: TCPStore,
     step: OptimizerStep,
     checkpoints: Checkpoints,
     position: Position,
@@ -191,6 +193,19 @@ def _loop(  # noqa: PLR0913  one of each thing that it connects
 ) -> Loop:
     training, reporter, progress = setting.training, setting.reporter, setting.progress
     batches = _batches(setting, step.split)
+    compilation = set_up_compilation(
+        setting.config, training, step, batches, position.samples, reporter, progress
+    )
+    windows = set_up_windows(
+        training.profile,
+        setting.rank,
+        store,
+        setting.device,
+        compilation,
+        checkpoints,
+        reporter,
+        progress,
+    )
     return Loop(
         training=training,
         last_sample=samples_to_train(training),
@@ -200,11 +215,10 @@ def _loop(  # noqa: PLR0913  one of each thing that it connects
         split=step.split,
         batches=batches,
         checkpoints=checkpoints,
-        compilation=set_up_compilation(
-            setting.config, training, step, batches, position.samples, reporter, progress
-        ),
+        compilation=compilation,
         hang_watch=hang_watch,
-        wishes=Wishes(stop=stop, save=checkpoints.wish),
+        wishes=Wishes(stop=stop, save=checkpoints.wish, window=windows.wish),
+        windows=windows,
         reporter=reporter,
         progress=progress,
     )

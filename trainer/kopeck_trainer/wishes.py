@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from kopeck_trainer.save_wish import SaveWish
 from kopeck_trainer.stop_request import StopRequest
+from kopeck_trainer.windows.wish import WindowWish
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -12,3 +13,4 @@ class Wishes:
 
     stop: StopRequest
     save: SaveWish
+    window: WindowWish

@@ -137,6 +137,37 @@ class CheckpointSpec(Spec):
     )
 
 
+class ProfileSpec(Spec):
+    """Trace windows: a few steps of all ranks, measured for how communication is hidden."""
+
+    every_seconds: int = Field(
+        600,
+        ge=0,
+        le=_INT32_MAX,
+        description="From the begin of one window to the next one's, and longer where a window"
+        " costs more than half a percent of it. The first begins a minute after the warm-up."
+        " 0: none.",
+    )
+    steps: int = Field(
+        2, ge=1, le=10, description="Steps that are measured, after one that warms up."
+    )
+    keep: str | None = Field(
+        None,
+        min_length=1,
+        max_length=1024,
+        pattern="^/",
+        description="A folder, such as a mounted claim, where the trace of each rank's last window"
+        " is kept, for `kopeck trace`. Default: traces are deleted once they are measured.",
+    )
+
+    cel_rules: ClassVar = (
+        Rule(
+            "self.everySeconds == 0 || self.everySeconds >= 60",
+            "windows are at least 60 seconds apart; write 60 or more, or 0 for none",
+        ),
+    )
+
+
 class TrainingSpec(Spec):
     """What the trainer does. The global batch is kept whatever the number of workers."""
 
@@ -169,6 +200,9 @@ class TrainingSpec(Spec):
     )
     checkpoint: CheckpointSpec | None = Field(
         None, description="Without it nothing is saved: a restart begins at step 0."
+    )
+    profile: ProfileSpec | None = Field(
+        None, description="How often steps are traced. Default: two steps, every ten minutes."
     )
 
     cel_rules: ClassVar = (

@@ -97,6 +97,8 @@ class LocalWorker:
         config = trainer_config(job.spec)
         if checkpoint := config.get("training", {}).get("checkpoint"):
             checkpoint["path"] = str(job.folder / "checkpoints")
+        if (profile := config.get("training", {}).get("profile")) and "keep" in profile:
+            profile["keep"] = str(job.folder / "traces")
         (self._folder / "config.json").write_text(canonical_json(config))
         rate = job.hourly_rate
         told = "" if rate is None else f'{ANNOTATION_HOURLY_RATE}="{exact_dollars(rate)}"\n'

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from kopeck.api.errors import ConfigError
 from kopeck.trace.steps import MARK
 from kopeck.trace.window import Window, shortest_ns, window_of
+from kopeck_trainer.windows.recorder import MARK as TRAINER_MARK
 from tests.unit.trace.traces import (
     Event,
     a_call,
@@ -40,6 +41,10 @@ def a_window(*events: Event, rank: int = 0, world_size: int = 2, **metadata: Any
     return window_of(
         read(a_trace(*marks, *events, rank=rank, world_size=world_size, **metadata)), 1
     )
+
+
+def test_trainer_and_reader_agree_on_the_mark() -> None:
+    assert MARK == TRAINER_MARK
 
 
 @given(KERNELS)

@@ -21,6 +21,7 @@ from kopeck_trainer.stop_request import StopRequest
 from kopeck_trainer.task import TrainingTask
 from kopeck_trainer.timeline import HostTimeline
 from kopeck_trainer.update import prefer_fused, update_by
+from kopeck_trainer.windows.wish import WindowWish
 from kopeck_trainer.wishes import Wishes
 from kopeck_trainer.working_weights import working_weights
 from tests.unit.trainer.builders import toy
@@ -110,6 +111,14 @@ def the_batches(training: TrainingConfig, task: TrainingTask) -> Batches:
     )
 
 
+def no_wishes() -> Wishes:
+    return Wishes(
+        stop=StopRequest(),
+        save=SaveWish(every_seconds=None, annotations=None),
+        window=WindowWish(every_seconds=None),
+    )
+
+
 def losses(
     training: TrainingConfig,
     optimizer_of: Any = torch.optim.AdamW,
@@ -126,7 +135,7 @@ def losses(
         block.compile(backend=backend, fullgraph=True, dynamic=False)
     step = a_step(training, task, model, optimizer_of)
     batches = the_batches(training, task)
-    wishes = Wishes(stop=StopRequest(), save=SaveWish(every_seconds=None, annotations=None))
+    wishes = no_wishes()
     results = [
         step.run(batches.of_step(index * training.global_batch_size), batches.per_step, wishes)
         .read()

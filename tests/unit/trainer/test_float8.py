@@ -17,10 +17,7 @@ from kopeck_trainer.config import ActivationsConfig, TrainConfig, TrainingConfig
 from kopeck_trainer.errors import ConfigurationError
 from kopeck_trainer.exit_codes import CONFIGURATION
 from kopeck_trainer.float8 import convertible, is_wrapped, refuse_old, use_float8
-from kopeck_trainer.save_wish import SaveWish
-from kopeck_trainer.stop_request import StopRequest
 from kopeck_trainer.task import TrainingTask
-from kopeck_trainer.wishes import Wishes
 from tests.unit.trainer.builders import wide
 from tests.unit.trainer.on_ranks import on_ranks
 from tests.unit.trainer.rank_process import start_rank
@@ -29,6 +26,7 @@ from tests.unit.trainer.small_trainings import (
     a_step,
     full,
     losses,
+    no_wishes,
     sharded,
     the_batches,
     with_sharding,
@@ -77,7 +75,7 @@ def go_on(folder: Path, attempt: int, training: TrainingConfig) -> Attempt:
     load_newest(folder, state)
     found = full(model)
     batches = the_batches(training, task)
-    wishes = Wishes(stop=StopRequest(), save=SaveWish(every_seconds=None, annotations=None))
+    wishes = no_wishes()
     totals = step.run(batches.of_step(0), batches.per_step, wishes).read()
     content = state.read()
     assert {type(each.to_local()) for each in content["model"].values()} == {Tensor}

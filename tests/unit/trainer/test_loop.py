@@ -14,12 +14,10 @@ from kopeck_trainer.config import TrainingConfig
 from kopeck_trainer.loop import Loop
 from kopeck_trainer.progress import Progress
 from kopeck_trainer.reporter import Reporter
-from kopeck_trainer.save_wish import SaveWish
 from kopeck_trainer.step_split import StepSplit
 from kopeck_trainer.step_totals import PendingTotals
-from kopeck_trainer.stop_request import StopRequest
 from kopeck_trainer.timeline import HostTimeline
-from kopeck_trainer.wishes import Wishes
+from tests.unit.trainer.small_trainings import no_wishes
 
 
 @dataclass
@@ -28,6 +26,7 @@ class Recording:
 
     stops_at: int = 0
     wishes_at: int = 0
+    window_at: int = 0
     settles_at: int = 0
     """After this step no compile mode is on trial any more."""
     most_ahead: int = 0
@@ -37,16 +36,15 @@ class Recording:
     ran: int = 0
     saved: list[int] = field(default_factory=list)
     told: list[int] = field(default_factory=list)
+    windows: list[tuple[int, int]] = field(default_factory=list)
+    """The step after which one was asked for, and the free steps after it."""
 
     def run(self, *_: Any) -> PendingTotals:
         if not self.is_settled:
             self.most_ahead = max(self.most_ahead, self.ran - len(self.told))
         self.ran += 1
-        return PendingTotals(
-            torch.tensor(0.5),
-            torch.tensor(float(self.ran == self.stops_at)),
-            torch.tensor(float(self.ran == self.wishes_at)),
-        )
+        wishes = (self.ran == self.stops_at, self.ran == self.wishes_at, self.ran == self.window_at)
+        return PendingTotals(torch.tensor(0.5), [torch.tensor(float(each)) for each in wishes])
 
     @property
     def is_settled(self) -> bool:
@@ -54,6 +52,20 @@ class Recording:
 
     def is_due(self, position: Position, *, is_wished: bool) -> bool:
         return is_wished or position.step % self.due_every == 0
+
+    def steps_until_due(self, position: Position) -> int:
+        return self.due_every - position.step % self.due_every
+
+    def between_steps(self, step: int, *, is_asked: bool, free_steps: int) -> None:
+        if is_asked:
+            self.windows.append((step, free_steps))
+
+    def abandon(self) -> None:
+        pass
+
+    def step_ended(self, step: int, seconds: float) -> None:
+        assert step == len(self.told) + 1
+        assert seconds >= 0
 
     def begin(self, position: Position) -> None:
         assert self.told[-1] == position.step  # whatever is saved was told before
@@ -102,7 +114,8 @@ def run(recording: Recording, lead: int) -> tuple[bool, int]:
         checkpoints=cast("Any", recording),
         compilation=cast("Any", NoCompilation(recording)),
         hang_watch=cast("Any", SimpleNamespace(progressed=progressed)),
-        wishes=Wishes(stop=StopRequest(), save=SaveWish(every_seconds=None, annotations=None)),
+        wishes=no_wishes(),
+        windows=cast("Any", recording),
         reporter=reporter,
         progress=cast("Progress", recording),
         garbage=cast("Any", SimpleNamespace(step_ended=lambda: None)),
@@ -133,6 +146,26 @@ def test_a_wish_that_is_seen_while_saving_ends_the_training_there() -> None:
     recording = Recording(stops_at=4, due_every=4)
     assert run(recording, lead=1) == (False, 4)
     assert recording.saved == [4]
+
+
+@pytest.mark.parametrize(("lead", "step"), [(0, 3), (1, 4)])
+def test_a_wish_for_a_window_is_seen_after_the_step_that_carried_it(lead: int, step: int) -> None:
+    recording = Recording(window_at=3)
+    run(recording, lead)
+    assert recording.windows == [(step, 10 - step)]
+
+
+def test_a_window_has_the_steps_until_the_next_checkpoint() -> None:
+    recording = Recording(window_at=5, due_every=4)
+    run(recording, lead=1)
+    assert recording.windows == [(6, 2)]
+
+
+@pytest.mark.parametrize(("lead", "window_at"), [(0, 4), (1, 3), (1, 4)])
+def test_no_window_begins_with_a_wish_from_before_a_checkpoint(lead: int, window_at: int) -> None:
+    recording = Recording(window_at=window_at, due_every=4)
+    run(recording, lead)
+    assert recording.windows == [(4, 0)]
 
 
 @pytest.mark.parametrize(("lead", "saved_step"), [(0, 3), (1, 4)])

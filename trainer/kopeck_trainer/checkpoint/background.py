@@ -41,6 +41,10 @@ class BackgroundSaver:
         self._copied = Future()
         self._saved = self._thread.submit(self._save, content, self._copied, position, on_saved)
 
+    @property
+    def is_writing(self) -> bool:
+        return self._saved is not None and not self._saved.done()
+
     def raise_if_failed(self) -> None:
         """What a save that is over raised: see `Saver.save`."""
         if self._saved and self._saved.done():
