@@ -134,6 +134,10 @@ def apply(kubectl: Kubectl, namespace: str, job: dict[str, Any]) -> None:
         ({"trainning": {}}, 'unknown field "spec.trainning"'),
         ({"training": TRAINING | {"batch": 4}}, 'unknown field "spec.training.batch"'),
         (
+            {"training": TRAINING | {"profile": {"everySeconds": 59}}},
+            "windows are at least 60 seconds apart; write 60 or more, or 0 for none",
+        ),
+        (
             {"training": TRAINING | {"checkpoint": {"path": "relative", "everySteps": 5}}},
             "spec.training.checkpoint.path in body should match '^/'",
         ),

@@ -37,6 +37,17 @@ class LocalJob:
     """Dollars an hour of one worker; None while unknown."""
 
 
+def config_on(folder: Path, spec: TrainingJobSpec) -> dict[str, Any]:
+    """What the trainer reads, with checkpoints and kept traces in a folder of this machine."""
+    config = trainer_config(spec)
+    training = config.get("training", {})
+    if checkpoint := training.get("checkpoint"):
+        checkpoint["path"] = str(folder / "checkpoints")
+    if "keep" in training.get("profile", {}):
+        training["profile"]["keep"] = str(folder / "traces")
+    return config
+
+
 class LocalWorker:
     """The processes of one worker, from its creation until `stop`."""
 
@@ -94,11 +105,7 @@ class LocalWorker:
         return report
 
     def _write_files(self, job: LocalJob) -> None:
-        config = trainer_config(job.spec)
-        if checkpoint := config.get("training", {}).get("checkpoint"):
-            checkpoint["path"] = str(job.folder / "checkpoints")
-        if (profile := config.get("training", {}).get("profile")) and "keep" in profile:
-            profile["keep"] = str(job.folder / "traces")
+        config = config_on(job.folder, job.spec)
         (self._folder / "config.json").write_text(canonical_json(config))
         rate = job.hourly_rate
         told = "" if rate is None else f'{ANNOTATION_HOURLY_RATE}="{exact_dollars(rate)}"\n'

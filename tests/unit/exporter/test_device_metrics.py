@@ -6,6 +6,7 @@ import pytest
 
 from kopeck_exporter import names
 from kopeck_exporter.devices import STALE_SECONDS
+from kopeck_exporter.errors import WINDOW_SOURCE, Fault
 from kopeck_exporter.sampler_report import read_sampler_report
 from tests.unit.exporter.reporting import A_WINDOW, a_gpu_message, a_sampler_message
 from tests.unit.exporter.test_collector import KNOWN_FROM_THE_START, Scraped, names_of
@@ -97,6 +98,26 @@ def test_the_window_of_a_rank_that_has_stopped_is_no_news(scraped: Scraped) -> N
         scraped.receive(rank=rank, comm_window=A_WINDOW)
     scraped.now_seconds = STALE_SECONDS + 1
     assert not [name for name in names_of(scraped.samples()) if "_comm_" in name]
+
+
+def test_windows_that_ranks_lost_are_errors(scraped: Scraped) -> None:
+    def counts() -> dict[str, float]:
+        return {
+            key[2]: value
+            for key, value in scraped.samples().items()
+            if key[0] == names.EXPORTER_ERRORS_TOTAL.name and key[1] == "window"
+        }
+
+    scraped.receive(rank=0, window_faults={"hung": 2})
+    scraped.receive(rank=1)
+    assert counts() == dict.fromkeys(names.WINDOW_FAULTS, 0) | {"hung": 2}
+    scraped.receive(rank=1, seq=2, window_faults={"hung": 1, "profiler": 4})
+    assert counts() == dict.fromkeys(names.WINDOW_FAULTS, 0) | {"hung": 3, "profiler": 4}
+
+
+def test_every_reason_to_lose_a_window_is_a_fault_of_the_exporter() -> None:
+    faults = {each.reason for each in Fault if each.source == WINDOW_SOURCE}
+    assert faults == set(names.WINDOW_FAULTS)
 
 
 def test_a_thousand_attempts_of_processes_and_gpus_leave_no_series_behind(

@@ -35,7 +35,14 @@ NUMBERS_IF_KNOWN = [
 REQUIRED = [*WHOLE, *NUMBERS, "v", "step_bucket_counts", "phase_seconds"]
 OPTIONAL = [
     *(*WHOLE_IF_KNOWN, *NUMBERS_IF_KNOWN),
-    *("loss", "compile_mode", "step_part_seconds", "jitter_bucket_counts", "comm_window"),
+    *(
+        "loss",
+        "compile_mode",
+        "step_part_seconds",
+        "jitter_bucket_counts",
+        "comm_window",
+        "window_faults",
+    ),
 ]
 NOT_NUMBERS = ["3", True, [1], {"a": 1}, -1, float("nan"), float("inf"), 10**400]
 
@@ -104,6 +111,11 @@ def test_a_window_that_is_none_is_refused(wrong: object) -> None:
 )
 def test_phases_that_are_not_ours_or_no_seconds_are_refused(phases: object) -> None:
     assert "phase_seconds" in refused(encoded(a_message(phase_seconds=phases)))
+
+
+@pytest.mark.parametrize("faults", [[], "hung", {"lost": 1}, {"hung": -1}, {"hung": "1"}])
+def test_faults_of_windows_that_are_not_ours_or_no_counts_are_refused(faults: object) -> None:
+    assert "window_faults" in refused(encoded(a_message(window_faults=faults)))
 
 
 @pytest.mark.parametrize("parts", [[], "other", {"lost": 1.0}, {"other": -1}, {"other": "1"}])

@@ -8,6 +8,7 @@ from kopeck_trainer.config import (
     CheckpointConfig,
     CompileConfig,
     DataConfig,
+    ProfileConfig,
     ShardingConfig,
     TrainingConfig,
     parse_config,
@@ -47,6 +48,7 @@ def test_unset_fields_have_the_documented_defaults() -> None:
         sharding=ShardingConfig(strategy="auto", reshard_after_forward=None),
         activations=ActivationsConfig(mode="none"),
         checkpoint=None,
+        profile=ProfileConfig(every_seconds=600, steps=2, keep=None),
     )
 
 
@@ -79,6 +81,7 @@ def test_every_field_is_read() -> None:
                 "keep": 3,
                 "async": True,
             },
+            profile={"everySeconds": 300, "steps": 3, "keep": "/traces"},
         )
     ).training
     assert training == TrainingConfig(
@@ -105,6 +108,7 @@ def test_every_field_is_read() -> None:
             keep=3,
             in_background=True,
         ),
+        profile=ProfileConfig(every_seconds=300, steps=3, keep=Path("/traces")),
     )
 
 
@@ -120,6 +124,12 @@ def test_new_calls_are_compiled_where_eager_would_keep_more_than_the_budget() ->
     assert on_recompile(activations=budget) == "allow"
     assert on_recompile(activations=budget, compile={"mode": "default"}) == "allow"
     assert on_recompile(activations=budget, compile={"onRecompile": "fail"}) == "fail"
+
+
+def test_no_seconds_are_no_windows() -> None:
+    training = parse_config(a_config(profile={"everySeconds": 0})).training
+    assert training is not None
+    assert training.profile.every_seconds is None
 
 
 def test_a_program_of_ones_own_needs_no_training_settings() -> None:
@@ -150,6 +160,18 @@ def test_a_program_of_ones_own_needs_no_training_settings() -> None:
         (
             {"checkpoint": {"path": "/checkpoints", "async": "yes"}},
             "spec.training.checkpoint.async: 'yes' cannot be used; write true or false",
+        ),
+        (
+            {"profile": {"everySeconds": -1}},
+            "spec.training.profile.everySeconds: -1 cannot be used; write 60 or more, or 0 for no",
+        ),
+        (
+            {"profile": {"steps": 0}},
+            "spec.training.profile.steps: 0 cannot be used; write 1 or more",
+        ),
+        (
+            {"profile": {"seconds": 9}},
+            "spec.training.profile.seconds: this trainer does not know it; remove it",
         ),
         ({"samples": 160}, "spec.training.steps: exactly one of steps and samples is needed; "),
         ({"steps": None}, "spec.training.steps: exactly one of steps and samples is needed; "),

@@ -25,6 +25,7 @@ def a_rank(rank: int, port: int, *, world_size: int = 2, seconds: float = 30) ->
         master_port=port,
         rendezvous_seconds=seconds,
         hang_seconds=30,
+        run_directory=None,
         annotations=None,
     )
 

@@ -43,9 +43,18 @@ def test_it_is_as_long_as_asked_whatever_the_job_says(length: dict[str, Any]) ->
 
 
 def test_it_writes_nothing_to_the_users_folders() -> None:
-    told = trial(checkpoint={"path": "/kept", "everySteps": 1}, compile={"cache": "/kept"})
+    told = trial(
+        checkpoint={"path": "/kept", "everySteps": 1},
+        compile={"cache": "/kept"},
+        profile={"everySeconds": 60, "keep": "/kept"},
+    )
     assert "/kept" not in str(told)
     assert "checkpoint" not in told
+
+
+def test_no_trace_window_is_in_what_is_measured() -> None:
+    for profile in (None, {"everySeconds": 60}):
+        assert trial(profile=profile)["profile"]["everySeconds"] == 0
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import torch
+from torch._C._profiler import _ExperimentalConfig
 from torch.profiler import ProfilerActivity, profile, record_function, schedule
 
 MARK = "kopeck_window_mark"
@@ -13,23 +14,23 @@ class Recorder:
     """Raises whatever torch's profiler raises; then the window is lost."""
 
     def __init__(self, device: torch.device) -> None:
-        self._is_on_gpu = device.type == "cuda"
         self._profile: profile | None = None
-        if self._is_on_gpu:
-            _mark_gpu()  # it is compiled now, and not in the midst of a window
+        self._marked = torch.zeros(1, device=device)
+        if self._marked.is_cuda:
+            self.mark()  # it is compiled now, and not in the midst of a window
 
     def warm_up(self) -> None:
         """The profiler is on from here, and what it sees is dropped."""
-        # Of a GPU only what runs on it, and its launches: that holds up no host.
-        activity = ProfilerActivity.CUDA if self._is_on_gpu else ProfilerActivity.CPU
-        all_threads = torch._C._profiler._ExperimentalConfig(  # noqa: SLF001  2.11 to 2.15
-            profile_all_threads=not self._is_on_gpu  # gloo's, where its collectives run
-        )
-        self._profile = profile(
-            activities=[activity],
-            schedule=schedule(wait=0, warmup=1, active=2, repeat=1),
-            experimental_config=all_threads,
-        )
+        steps = schedule(wait=0, warmup=1, active=2, repeat=1)
+        if self._marked.is_cuda:
+            # Only what runs on the GPU, and its launches: that holds up no host.
+            self._profile = profile(activities=[ProfilerActivity.CUDA], schedule=steps)
+        else:
+            # Of all threads: gloo's collectives run in some of its own.
+            threads = _ExperimentalConfig(profile_all_threads=True)
+            self._profile = profile(
+                activities=[ProfilerActivity.CPU], schedule=steps, experimental_config=threads
+            )
         self._profile.start()
 
     def begin(self) -> None:
@@ -54,14 +55,10 @@ class Recorder:
 
     def mark(self) -> None:
         """One step is over and the next one begins."""
-        if self._is_on_gpu:
-            _mark_gpu()
+        if self._marked.is_cuda:
+            from kopeck_trainer.window_mark_kernel import mark  # noqa: PLC0415  CPUs lack Triton
+
+            mark(self._marked)
         else:
             with record_function(MARK):
                 pass
-
-
-def _mark_gpu() -> None:
-    from kopeck_trainer.window_mark_kernel import mark  # noqa: PLC0415  CPUs have no Triton
-
-    mark()
