@@ -42,6 +42,10 @@ LARGEST: Mapping[names.Metric, str] = {
 }
 """Likewise, of the rank that has most."""
 
+MARKED_SECONDS = 6.0
+"""How old a reading of a GPU is at most when it is scraped: one second between two samples, one
+until it is sent, four until the page that is served is written anew."""
+
 COMM_RATIOS: Mapping[names.Metric, str] = {
     names.COMM_OVERLAP_RATIO: "overlap_ratio",
     names.COMM_RATIO: "comm_ratio",
@@ -79,6 +83,7 @@ class WorkerCollector(Collector):
             yield from self._totals([rank.totals for rank in ranks])
             yield from self._recent(ranks, now_seconds)
             yield from self._comm_window(ranks, now_seconds)
+            yield from self._profiler_active(ranks, now_seconds)
         gpus = self._devices.gpus(now_seconds, self._worker.gpu_uuids())
         yield from gpu_families(self._families, gpus)
         yield from cpu_families(self._families, self._devices.cpu(now_seconds))
@@ -146,6 +151,16 @@ class WorkerCollector(Collector):
             yield from self._families.if_known(metric, mean_ratio(windows, name))
         oldest = min(window.time_unix_seconds for window in windows)
         yield from self._families.if_known(names.COMM_WINDOW_TIMESTAMP_SECONDS, oldest)
+
+    def _profiler_active(self, ranks: list[RankState], now_seconds: float) -> Iterator[Family]:
+        idle_seconds = [
+            rank.report.profiler_idle_seconds + rank.age_seconds(now_seconds)
+            for rank in ranks
+            if rank.report.profiler_idle_seconds is not None
+        ]
+        if idle_seconds:
+            is_active = min(idle_seconds) <= MARKED_SECONDS
+            yield from self._families.if_known(names.PROFILER_ACTIVE, float(is_active))
 
     def _worker_info(self, gpus: list[GpuReport]) -> Family:
         """Without the labels compile_mode and gpu_model while those are unknown."""

@@ -492,6 +492,14 @@ COMM_WINDOW_TIMESTAMP_SECONDS = Metric(
     help="Unix time of the last trace window, of the rank whose is oldest: what kopeck_comm_* "
     "speak of. Its age is time() minus this.",
 )
+PROFILER_ACTIVE = Metric(
+    name="kopeck_profiler_active",
+    type="gauge",
+    labels=WORKER_LABELS,
+    exported_by="worker",
+    help="1 while a trace window is recorded and for six seconds after it, else 0. The GPU metrics "
+    "that are scraped with a 1 may be of a time with the profiler. Absent before the first window.",
+)
 EXPORTER_ERRORS_TOTAL = Metric(
     name="kopeck_exporter_errors_total",
     type="counter",

@@ -60,6 +60,8 @@ class Report:
     checkpoint_request: str | None
     """The last one that a checkpoint has answered."""
     comm_window: CommWindow | None
+    profiler_idle_seconds: float | None
+    """Since torch's profiler was on last, 0 while it is; None before the first trace window."""
     gpu_uuid: str | None
 
 
@@ -86,6 +88,7 @@ def read_report(message: Message) -> Report:
         checkpoint_step=whole_if_known(message, "checkpoint_step"),
         checkpoint_request=text_if_known(message, "checkpoint_request"),
         comm_window=window_if_known(message, "comm_window"),
+        profiler_idle_seconds=number_if_known(message, "profiler_idle_seconds"),
         gpu_uuid=text_if_known(message, "gpu_uuid"),
     )
 

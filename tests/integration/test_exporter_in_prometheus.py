@@ -61,6 +61,7 @@ def a_report(sequence: int) -> dict[str, Any]:
         "tokens": 100,
         "compile_decision": A_DECISION,
         "comm_window": A_WINDOW,
+        "profiler_idle_seconds": 9.0,
     }
 
 

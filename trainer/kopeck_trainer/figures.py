@@ -96,6 +96,8 @@ class Figures:
     """Calls of compiled blocks and losses that ran eagerly, after warm-up."""
     comm_window: dict[str, Any] | None = None
     """Ratios of the last trace window, and when it ended."""
+    profiler_on_at_seconds: float | None = None
+    """The last moment, by the monotonic clock; infinite while it is on."""
     window_faults: Mapping[str, int] | None = None
     """How often a window was lost, by the words of `kopeck_exporter.names.WINDOW_FAULTS`."""
     numerics_mismatch: str | None = None
@@ -115,6 +117,11 @@ class Figures:
     def steady_step_seconds(self) -> float | None:
         """Median of the last steps since warm-up; None before the first."""
         return median(self.steady_seconds) if self.steady_seconds else None
+
+    def profiler_idle_seconds(self, now_seconds: float) -> float | None:
+        """Since it was on last, by the monotonic clock; None before the first time."""
+        last = self.profiler_on_at_seconds
+        return None if last is None else max(0.0, now_seconds - last)
 
     @property
     def mfu(self) -> float | None:

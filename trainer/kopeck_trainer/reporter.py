@@ -160,6 +160,7 @@ class Reporter:
             "checkpoint_request": figures.checkpoint_request,
             "comm_window": figures.comm_window,
             "window_faults": figures.window_faults,
+            "profiler_idle_seconds": figures.profiler_idle_seconds(monotonic()),
             "gpu_uuid": figures.gpu_uuid,
         }
         return {name: value for name, value in report.items() if value is not None}

@@ -275,7 +275,13 @@ def test_the_loss_is_that_of_the_rank_that_is_furthest(scraped: Scraped) -> None
 
 def test_each_metric_has_the_labels_that_names_says(scraped: Scraped) -> None:
     for rank in (0, 1):
-        scraped.receive(rank=rank, tokens=1, compile_decision=A_DECISION, comm_window=A_WINDOW)
+        scraped.receive(
+            rank=rank,
+            tokens=1,
+            compile_decision=A_DECISION,
+            comm_window=A_WINDOW,
+            profiler_idle_seconds=9.0,
+        )
     scraped.sampled()
     scraped.podinfo.write_text('kopeck.dev/hourly-rate-dollars="3.2"\n')
     shown = {}

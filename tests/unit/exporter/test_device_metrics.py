@@ -100,6 +100,20 @@ def test_the_window_of_a_rank_that_has_stopped_is_no_news(scraped: Scraped) -> N
     assert not [name for name in names_of(scraped.samples()) if "_comm_" in name]
 
 
+@pytest.mark.parametrize(("idle_seconds", "age_seconds"), [(0.0, 6.0), (3.0, 3.0), (6.0, 0.0)])
+def test_readings_of_a_gpu_are_marked_until_they_are_younger_than_the_window(
+    scraped: Scraped, idle_seconds: float, age_seconds: float
+) -> None:
+    scraped.receive(rank=0)
+    scraped.receive(rank=1)
+    assert names.PROFILER_ACTIVE.name not in names_of(scraped.samples())
+    scraped.receive(rank=1, seq=2, profiler_idle_seconds=idle_seconds)
+    scraped.now_seconds += age_seconds
+    assert scraped.samples()[names.PROFILER_ACTIVE.name,] == 1
+    scraped.now_seconds += 0.5
+    assert scraped.samples()[names.PROFILER_ACTIVE.name,] == 0
+
+
 def test_windows_that_ranks_lost_are_errors(scraped: Scraped) -> None:
     def counts() -> dict[str, float]:
         return {

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from kopeck_trainer.launcher import QUIET_AUTOTUNING, environment_of_ranks
+from kopeck_trainer.launcher import BRIEF_PROFILING, QUIET_AUTOTUNING, environment_of_ranks
 from tests.unit.trainer.local_workers import LocalJob, Worker
 from tests.waiting import eventually
 
@@ -145,4 +145,6 @@ def test_what_the_pod_sets_wins_over_the_defaults_for_ranks() -> None:
         "TORCHINDUCTOR_CACHE_DIR": "/tmp/inductor",  # noqa: S108
         "OMP_NUM_THREADS": "1",
         **QUIET_AUTOTUNING,
+        **BRIEF_PROFILING,
     }
+    assert defaults["TEARDOWN_CUPTI"] == "1"

@@ -87,8 +87,11 @@ def _kept(trace: Path, kept: Path) -> dict[str, str] | None:
 
 
 def _tell(answer: Any) -> None:
-    sys.stdout.write(f"{json.dumps(answer)}\n")
-    sys.stdout.flush()
+    try:
+        sys.stdout.write(f"{json.dumps(answer)}\n")
+        sys.stdout.flush()
+    except BrokenPipeError:
+        os._exit(0)  # the rank has ended
 
 
 if __name__ == "__main__":

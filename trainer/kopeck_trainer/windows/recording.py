@@ -3,6 +3,7 @@
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from math import inf
 from pathlib import Path
 
 from kopeck_trainer.progress import Progress
@@ -70,6 +71,7 @@ class Windows:
         window, self.under_way = self.under_way, None
         if window:
             self._tried(window.recorder.abandon)
+            self._is_off()
 
     def step_ended(self, step: int, seconds: float) -> None:
         """A step has ended, `seconds` after the one before."""
@@ -87,6 +89,7 @@ class Windows:
 
     def _begin(self, step: int) -> None:
         self.wish.begun()
+        self.reporter.update(profiler_on_at_seconds=inf)
         median_seconds = self.reporter.steady_step_seconds
         if median_seconds is not None:
             last_step = step + WARM_UP_STEPS + self.steps + 1
@@ -96,6 +99,7 @@ class Windows:
             recorder.warm_up()
         except Exception as error:  # noqa: BLE001  torch's profiler may raise anything
             self._failed(error)
+            self._is_off()
             return
         self.under_way = WindowUnderWay(recorder=recorder, compilations=self.compilations())
 
@@ -111,12 +115,17 @@ class Windows:
 
     def _end(self, window: WindowUnderWay, step: int) -> None:
         trace = self.folder / f"rank-{self.local_rank}.window-{step}.json"
-        if not self._tried(lambda: window.recorder.end(trace)):
+        is_written = self._tried(lambda: window.recorder.end(trace))
+        self._is_off()
+        if not is_written:
             trace.unlink(missing_ok=True)
         elif self.compilations() != window.compilations:
             trace.unlink(missing_ok=True)  # of no steady step: no fault, the next one will be
         else:
             self.analysis.begin(trace, step, time.time())
+
+    def _is_off(self) -> None:
+        self.reporter.update(profiler_on_at_seconds=time.monotonic())
 
     def _tried(self, action: Callable[[], None]) -> bool:
         """Whether it went well."""

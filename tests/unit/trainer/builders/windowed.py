@@ -18,6 +18,7 @@ from torch.utils.data import default_collate
 from kopeck.local.port import free_port
 from kopeck_trainer import TrainConfig, TrainingTask
 from kopeck_trainer.windows import conversation, exchange, period
+from kopeck_trainer.windows.analysis import Analysis
 from kopeck_trainer.windows.exchange import Exchange
 from kopeck_trainer.windows.recorder import Recorder
 from kopeck_trainer.windows.recording import Windows
@@ -61,11 +62,23 @@ def _plant(faults: Iterator[str]) -> None:
 
 
 def _wait_for_both_ranks(run_directory: Path) -> None:
-    """No window begins before the last one is measured."""
-    is_set = WindowWish.is_set
+    """No window begins before the last one is measured on both."""
+    begin, run, is_set = Analysis.begin, Analysis._run, WindowWish.is_set
+    measuring = run_directory / f"measuring-{_rank()}"
+
+    def begin_to_measure(analysis: Analysis, *window: Any) -> None:
+        measuring.touch()
+        begin(analysis, *window)
+
+    def measure(analysis: Analysis, *window: Any) -> None:
+        run(analysis, *window)
+        measuring.unlink()
 
     def is_set_and_free(wish: WindowWish) -> bool:
-        return is_set.fget(wish) and not any(run_directory.glob("*.window-*"))
+        return is_set.fget(wish) and not any(run_directory.glob("measuring-*"))
+
+    Analysis.begin = begin_to_measure  # type: ignore[method-assign]
+    Analysis._run = measure  # type: ignore[method-assign]
 
     WindowWish.is_set = property(is_set_and_free)  # type: ignore[method-assign,assignment]
 

@@ -112,6 +112,26 @@ def test_what_comes_between_ends_a_window_without_figures(tmp_path: Path) -> Non
     assert not any("measure" in each for each in story.told)
 
 
+def test_the_profiler_is_on_from_the_begin_of_a_window_to_its_end(tmp_path: Path) -> None:
+    story, windows = a_story(tmp_path)
+    idle_seconds = []
+    for step in range(1, 8):
+        story.now = step
+        windows.between_steps(step, is_asked=step == 2, free_steps=100)
+        known = windows.reporter._figures.profiler_idle_seconds(1e12)
+        idle_seconds.append(None if known is None else known > 0)
+    assert idle_seconds == [None, False, False, False, True, True, True]
+
+
+@pytest.mark.parametrize("raises_in", ["warm_up", "begin", "mark", "end"])
+def test_the_profiler_is_off_after_it_has_failed(tmp_path: Path, raises_in: str) -> None:
+    story, windows = a_story(tmp_path, raises_in=raises_in)
+    run(story, windows)
+    idle_seconds = windows.reporter._figures.profiler_idle_seconds(1e12)
+    assert idle_seconds is not None
+    assert idle_seconds > 0
+
+
 def test_a_window_costs_what_its_steps_took_longer_and_the_one_after_it(tmp_path: Path) -> None:
     story, windows = a_story(tmp_path)
     costs: list[float] = []

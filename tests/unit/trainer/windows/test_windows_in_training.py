@@ -121,7 +121,7 @@ def _faulty(job: Job, port: int) -> Faulty:
 
     def scraped() -> None:
         shown = samples_of(get(port, "/metrics").text)
-        assert any(name == "kopeck_comm_ratio" for name, _ in shown)
+        assert any(name == "kopeck_comm_wait_ratio" for name, _ in shown)
         assert fault_counts(shown) == {name: sum(COUNTED.get(name, [0])) for name in WINDOW_FAULTS}
 
     eventually(all_counted, seconds=END_SECONDS)
