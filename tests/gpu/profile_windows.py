@@ -25,7 +25,7 @@ from tests.waiting import eventually
 
 GPUS = 2
 LATE_SECONDS = 0.25
-WINDOW_SECONDS = 240
+WINDOW_SECONDS = 300
 """Until so many windows are there, compilation included."""
 RATIOS = ("comm_ratio", "exposed_ratio", "wait_ratio", "overlap_ratio")
 DIFFERENCE = 1e-6

@@ -197,6 +197,7 @@ def test_on_a_cpu_what_gloo_announces_communicates_and_operators_compute() -> No
         )
     )
     window = window_of(trace, 1)
+    assert window.length_ns == 100_000
     assert (window.communication_ns, window.overlap_ns) == (30_000, 15_000)
     assert window.collectives is not None
     assert window.collectives.durations_ns == [20_000, 10_000]

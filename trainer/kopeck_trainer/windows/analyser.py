@@ -12,6 +12,7 @@ import os
 import shutil
 import signal
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +27,7 @@ NICENESS = 10
 
 def main() -> int:
     signal.signal(signal.SIGTERM, signal.SIG_IGN)  # the ranks' group gets it, and ends later
-    os.nice(NICENESS)
+    _yield_to_the_training()
     trace, steps, *kept = sys.argv[1:]
     try:
         window = _window(Path(trace), int(steps))
@@ -44,6 +45,13 @@ def main() -> int:
     if kept:
         _tell(_kept(Path(trace), Path(kept[0])))
     return 0
+
+
+def _yield_to_the_training() -> None:
+    """In time and in memory: where a container has too little, this process is to be killed."""
+    os.nice(NICENESS)
+    with suppress(OSError):
+        Path("/proc/self/oom_score_adj").write_text("1000")
 
 
 def ratios(window: Window, shortest: list[int] | None) -> dict[str, float | None]:

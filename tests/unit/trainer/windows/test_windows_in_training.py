@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 from kopeck.trace.files import trace_files
-from kopeck.trace.parallel_reading import read_summaries
+from kopeck.trace.rank_reader import read_rank
+from kopeck.trace.window import shortest_ns, window_of
 from kopeck_exporter.names import WINDOW_FAULTS
 from tests.unit.exporter.exporter_process import environment, start
 from tests.unit.exporter.reporting import Samples, get, samples_of
@@ -201,13 +202,22 @@ def test_losses_and_samples_are_those_without_windows(tmp_path: Path, compile_ca
         assert with_it[figure] == without[figure]
 
 
-def test_a_late_rank_is_what_the_other_one_waits_for(tmp_path: Path, compile_cache: Path) -> None:
-    late_seconds, steps = 0.1, 3
+def test_a_late_rank_is_what_the_other_one_waits_for_also_in_the_trace_that_is_kept(
+    tmp_path: Path, compile_cache: Path
+) -> None:
+    late_seconds = 0.1
     job = a_job(tmp_path, compile_cache)
-    profile = {"everySeconds": 1, "steps": steps, "keep": str(tmp_path / "kept")}
+    kept = tmp_path / "kept" / "uid"
+    profile = {"everySeconds": 1, "steps": 3, "keep": str(tmp_path / "kept")}
     job.start(a_config(job, {"lateSeconds": late_seconds}, profile=profile))
+
+    def both_are_kept() -> None:
+        names = sorted(file.name for file in kept.glob("*.json.gz"))
+        assert names == ["rank0.json.gz", "rank1.json.gz"], job.workers[0].output
+
     try:
         has_windows(job)
+        eventually(both_are_kept, seconds=END_SECONDS)
         waits = [report["comm_window"]["wait_ratio"] for report in job.look()]
         step_seconds = job.look()[0]["steady_step_seconds"]
         job.stop()
@@ -216,30 +226,10 @@ def test_a_late_rank_is_what_the_other_one_waits_for(tmp_path: Path, compile_cac
     # The rest of a step of the toy is milliseconds: the other rank waits for most of it.
     assert waits[0] > 0.5 * late_seconds / step_seconds
     assert waits[1] < 0.5 * waits[0]
-
-
-def test_the_trace_of_the_last_window_is_kept_where_it_is_asked_for(
-    tmp_path: Path, compile_cache: Path
-) -> None:
-    job = a_job(tmp_path, compile_cache)
-    kept = tmp_path / "kept" / "uid"
-    profile = {"everySeconds": 1, "keep": str(tmp_path / "kept")}
-    job.start(a_config(job, profile=profile))
-
-    def both_are_kept() -> None:
-        names = sorted(file.name for file in kept.glob("*.json.gz"))
-        assert names == ["rank0.json.gz", "rank1.json.gz"]
-
-    try:
-        eventually(both_are_kept, seconds=END_SECONDS)
-        has_windows(job, 3)
-        both_are_kept()
-        assert not list(job.run_directory.glob("*.window-*")) or job.begun()
-    finally:
-        job.stop()
-        job.kill_all()
-    summaries = read_summaries(trace_files([kept], tmp_path), lambda: None)
-    assert sorted(each.origin.rank or 0 for each in summaries) == [0, 1]
+    again = [window_of(read_rank(file), 3) for file in trace_files([kept], tmp_path)]
+    shortest = shortest_ns([each.collectives for each in again])
+    assert shortest is not None
+    assert (again[0].wait_ns(shortest) or 0) > 3 * 0.5 * late_seconds * 1e9
 
 
 def test_no_window_begins_where_a_checkpoint_would_be_in_it(
