@@ -71,7 +71,7 @@ class Windows:
         window, self.under_way = self.under_way, None
         if window:
             self._tried(window.recorder.abandon)
-            self._is_off()
+            self._profiler_is_off()
 
     def step_ended(self, step: int, seconds: float) -> None:
         """A step has ended, `seconds` after the one before."""
@@ -99,7 +99,7 @@ class Windows:
             recorder.warm_up()
         except Exception as error:  # noqa: BLE001  torch's profiler may raise anything
             self._failed(error)
-            self._is_off()
+            self._profiler_is_off()
             return
         self.under_way = WindowUnderWay(recorder=recorder, compilations=self.compilations())
 
@@ -116,15 +116,15 @@ class Windows:
     def _end(self, window: WindowUnderWay, step: int) -> None:
         trace = self.folder / f"rank-{self.local_rank}.window-{step}.json"
         is_written = self._tried(lambda: window.recorder.end(trace))
-        self._is_off()
+        self._profiler_is_off()
         if not is_written:
             trace.unlink(missing_ok=True)
         elif self.compilations() != window.compilations:
             trace.unlink(missing_ok=True)  # of no steady step: no fault, the next one will be
         else:
-            self.analysis.begin(trace, step, time.time())
+            self._tried(lambda: self.analysis.begin(trace, step, time.time()))
 
-    def _is_off(self) -> None:
+    def _profiler_is_off(self) -> None:
         self.reporter.update(profiler_on_at_seconds=time.monotonic())
 
     def _tried(self, action: Callable[[], None]) -> bool:
