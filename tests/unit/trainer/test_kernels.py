@@ -10,6 +10,8 @@ import pytest
 import torch
 from torch.nn import functional
 
+from kopeck_trainer.windows.recorder import MARK
+
 STEPS = 3
 BETAS = (0.9, 0.99)
 
@@ -64,6 +66,14 @@ def cross_entropy_difference() -> dict[str, Any]:
     }
 
 
+def what_a_mark_does() -> dict[str, Any]:
+    from kopeck_trainer.window_mark_kernel import kopeck_window_mark, mark  # noqa: PLC0415
+
+    anything = torch.ones(1)
+    mark(anything)
+    return {"name": kopeck_window_mark.__name__, "left": anything.item()}
+
+
 def interpreted(function: str) -> dict[str, Any]:
     """In a process of its own: the choice is made when Triton is imported."""
     program = f"import json; from {__name__} import {function}; print(json.dumps({function}()))"
@@ -90,3 +100,8 @@ def test_cross_entropy_is_torchs_and_leaves_out_what_is_ignored() -> None:
     found = interpreted("cross_entropy_difference")
     assert found["difference"] < 1e-5
     assert found["gradient_difference"] < 1e-6
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="Triton is there for Linux alone")
+def test_a_mark_has_its_name_and_changes_nothing() -> None:
+    assert interpreted("what_a_mark_does") == {"name": MARK, "left": 1.0}
