@@ -162,10 +162,11 @@ def _announced_names(events: Events, launches: npt.NDArray[np.intp]) -> dict[int
     """By the call's row the `nccl:` annotation around it: older traces have that alone."""
     named: dict[int, str] = {}
     rows = events.rows(Category.ANNOTATION)
-    told = [id_ for id_ in np.unique(events.name_ids[rows]) if _is_told(events.names[id_])]
+    told = [at for at, name in enumerate(events.names) if _is_told(name)]
     rows = rows[np.isin(events.name_ids[rows], told)]
-    calls = np.unique(launches[launches >= 0])
-
+    has_launched = np.zeros(len(events), dtype=np.bool_)
+    has_launched[launches[launches >= 0]] = True
+    calls = np.flatnonzero(has_launched)
     for thread in np.unique(events.threads[rows]):
         own = rows[events.threads[rows] == thread]
         own = own[np.argsort(events.starts_ns[own], kind="stable")]

@@ -75,7 +75,5 @@ def _matching(
     names: Sequence[str], name_ids: npt.NDArray[np.int32], patterns: Sequence[str]
 ) -> npt.NDArray[np.bool_]:
     pattern = re.compile("|".join(patterns), re.IGNORECASE)
-    matches = np.zeros(len(names), dtype=np.bool_)
-    for name_id in np.unique(name_ids):
-        matches[name_id] = pattern.search(names[name_id]) is not None
+    matches = np.array([pattern.search(name) is not None for name in names], dtype=np.bool_)
     return matches[name_ids]

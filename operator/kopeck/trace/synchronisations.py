@@ -35,11 +35,7 @@ class Synchronisation:
 def synchronisations(events: Events) -> tuple[Synchronisation, ...]:
     """By lost time, the longest first."""
     calls = events.rows(Category.LAUNCH)
-    waits = [
-        name_id
-        for name_id in np.unique(events.name_ids[calls])
-        if _WAITING_CALL.fullmatch(events.names[name_id])
-    ]
+    waits = [at for at, name in enumerate(events.names) if _WAITING_CALL.fullmatch(name)]
     calls = calls[np.isin(events.name_ids[calls], waits)]
     found: dict[tuple[str, tuple[str, ...], bool], list[float]] = defaultdict(list)
     for row, rows in _stacks(events, calls):
