@@ -1,6 +1,7 @@
 """Reading a trace of 474 MB, beside Holistic Trace Analysis 0.5.0: time and memory at once.
 
-Then eight ranks on one core and on all. Standard output ends with one JSON line.
+Then eight ranks on one core and on all. Standard error tells each round, with the load of the
+machine; standard output each bar, and ends with one JSON line.
 """
 
 import json
@@ -17,7 +18,7 @@ from typing import Any
 from rich.console import Console
 from rich.progress import Progress
 
-from tests.bench.bars import bar
+from tests.bench.bars import bar, sentences
 from tests.bench.long_trace import write_long_trace
 from tests.cluster.cache import cached
 from tests.unit.trace.traces import FOLDER
@@ -57,12 +58,14 @@ def main() -> int:
             one_core.append(_measure(["taskset", "--cpu-list", _first_core(), *own], ranks))
             all_cores.append(_measure(own, ranks))
             progress.advance(task)
+            progress.console.print(_told(ours[-1], peer[-1], one_core[-1], all_cores[-1]))
     result = {
         "bench": "trace",
         "ours": _stats(ours) | {"eight_ranks": _stats(all_cores), "one_core": _stats(one_core)},
         "peer": _stats(peer),
         "bars": _bars(ours, peer, one_core, all_cores),
     }
+    print(*sentences(result["bars"]), sep="\n")
     print(json.dumps(result))
     return 0 if all(each["held"] for each in result["bars"].values()) else 1
 
@@ -89,6 +92,14 @@ def _bars(
         "overlap_difference_points": bar(max(differences), "<=", _PERCENT_POINTS),
         "speedup_of_all_cores_on_eight_ranks": bar(min(cores), ">=", 1.5),
     }
+
+
+def _told(ours: Figures, peer: Figures, one_core: Figures, all_cores: Figures) -> str:
+    return (
+        f"kopeck {ours['seconds']:.2f} s, HTA {peer['seconds']:.2f} s; eight ranks "
+        f"{all_cores['seconds']:.2f} s, on one core {one_core['seconds']:.2f} s; "
+        f"{os.getloadavg()[0]:.1f} processes want {len(os.sched_getaffinity(0))} cores"
+    )
 
 
 def _measure(command: Sequence[str], files: Sequence[Path]) -> Figures:

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from kopeck.trace.events import CollectiveArgs, Events
+from kopeck.trace.events import ON_GPU, CollectiveArgs, Events
 from kopeck.trace.intervals import Nanoseconds
 from kopeck.trace.losses import Losses
 
@@ -40,18 +40,32 @@ class Columns:
     threads: Numbers = field(default_factory=Numbers)
     pieces: list[Piece] = field(default_factory=list)
     collectives: dict[int, CollectiveArgs] = field(default_factory=dict)
-    gpus: set[Any] = field(default_factory=set)
-    """What the GPUs are called that events are of."""
     count: int = 0
     losses: Losses = field(default_factory=Losses)
     has_float_times: bool = False
     has_first_event: bool = False
+    tail: bytes | None = None
+    """What stands behind the list of events; None where the list does not end."""
+
+    @property
+    def gpus(self) -> set[Any]:
+        """What the GPUs are called that events are of."""
+        processes = [process for process, _ in self.threads]
+        return {
+            processes[thread]
+            for piece in self.pieces
+            for thread in np.unique(piece.threads[np.isin(piece.categories, ON_GPU)])
+        }
+
+    def join_pieces(self) -> None:
+        """Make one of them, which is handed to another process faster than many."""
+        self.pieces = [_concatenated(self.pieces)]
 
 
 def joined(stretches: Sequence[Columns]) -> Events:
     """The events of stretches of one text, one behind the other; the stretches are emptied."""
     names, threads = Numbers(), Numbers()
-    pieces = [_NO_EVENTS]
+    pieces: list[Piece] = []
     collectives: dict[int, CollectiveArgs] = {}
     before = 0
     for stretch in stretches:
@@ -63,8 +77,13 @@ def joined(stretches: Sequence[Columns]) -> Events:
         collectives |= {before + row: args for row, args in stretch.collectives.items()}
         before += stretch.count
         stretch.pieces.clear()
-    columns = Piece._make(np.concatenate(column) for column in zip(*pieces, strict=True))
+    columns = _concatenated(pieces)
     return Events(names=tuple(names), **columns._asdict(), collectives=collectives)
+
+
+def _concatenated(pieces: Sequence[Piece]) -> Piece:
+    columns = zip(_NO_EVENTS, *pieces, strict=True)
+    return Piece._make(np.concatenate(column) for column in columns)
 
 
 _NO_EVENTS = Piece(

@@ -73,7 +73,7 @@ class Events:
     name_ids: npt.NDArray[np.int32]
     """Index into `names`."""
     threads: npt.NDArray[np.int32]
-    """Numbers given in order of appearance to each (process, thread)."""
+    """Numbers of each (process, thread)."""
     correlations: npt.NDArray[np.int64]
     streams: npt.NDArray[np.int32]
     collectives: dict[int, CollectiveArgs]
@@ -98,6 +98,9 @@ class RankTrace:
     events: Events
     lost: tuple[str, ...] = ()
     has_float_times: bool = False
-    """Whether any time was written with a fraction, or is missing: what HTA rounds by."""
+    """Whether any time was written with a fraction, or is missing: what HTA rounds by.
+
+    Known, as the next, only of a trace that is read with everything.
+    """
     has_first_event: bool = False
     """Whether the text's first event is the first row: what HTA links the unlinked to."""

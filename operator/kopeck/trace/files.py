@@ -9,8 +9,10 @@ from pathlib import Path
 
 from kopeck.api.errors import ConfigError
 
-_BLOCK_BYTES = 256 * 1024
+_BLOCK_BYTES = 512 * 1024
 """Small enough that what is decoded of it stays in the processor's cache."""
+_UNPACKED_AT_ONCE_BYTES = 64 * 1024
+"""What is lost before the damage of an archive is less."""
 _GZIP = b"\x1f\x8b"
 _WITH_HEADER = 31
 """What zlib calls gzip."""
@@ -66,7 +68,7 @@ def _unpacked(archive: Path, folder: Path) -> list[TraceFile]:
                 file = folder / f"{archive.name}-{len(list(folder.iterdir()))}"
                 files.append(TraceFile(file, f"{archive}:{member.name}"))
                 with file.open("wb") as target:
-                    while block := content.read(_BLOCK_BYTES):
+                    while block := content.read(_UNPACKED_AT_ONCE_BYTES):
                         target.write(block)
     except (tarfile.TarError, EOFError, zlib.error) as error:
         damage = error

@@ -73,22 +73,21 @@ def _cut_before(text: bytes, at: int) -> Cut | None:
 
 
 def pieces(blocks: Iterator[bytes], key: bytes) -> Iterator[bytes]:
-    """Whole events, joined by commas. The last piece is what follows the last place to cut at."""
+    """Lists of whole events; the last piece is what follows the last place to cut at, as it is."""
     rest = b""
     for block in blocks:
-        text = rest + block
-        cut = last_cut(text, key)
+        cut = last_cut(block, key)
         if cut is None:
-            rest = text
+            rest += block
             continue
-        yield text[: cut.end]
-        rest = text[cut.begin :]
+        yield b"".join((b"[", rest, memoryview(block)[: cut.end], b"]"))
+        rest = block[cut.begin :]
     yield rest
 
 
-def single_events(piece: bytes, key: bytes) -> Iterator[bytes]:
-    """The events of a piece one by one."""
-    while (cut := first_cut(piece, key)) is not None:
-        yield piece[: cut.end]
-        piece = piece[cut.begin :]
-    yield piece
+def single_events(events: bytes, key: bytes) -> Iterator[bytes]:
+    """Events that are joined by commas, one by one."""
+    while (cut := first_cut(events, key)) is not None:
+        yield events[: cut.end]
+        events = events[cut.begin :]
+    yield events

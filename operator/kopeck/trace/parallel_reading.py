@@ -2,13 +2,14 @@
 
 import os
 from collections.abc import Callable, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 from typing import TypeVar
 
 from kopeck.trace.files import TraceFile, is_packed
 from kopeck.trace.hta import HtaFigures, hta_figures
 from kopeck.trace.rank_reader import read_rank, read_rank_on_cores
+from kopeck.trace.sharing import shared_out
 from kopeck.trace.summary import RankSummary, summarise
 
 WORTH_PROCESSES_BYTES = 32 * 2**20
@@ -30,7 +31,9 @@ def read_summaries(
     """
     if len(files) == 1 and (cores := _cores()) > 1:
         with _pool(cores - 1) as pool:
-            summary = summarise(read_rank_on_cores(files[0], pool, cores))
+            trace = read_rank_on_cores(files[0], pool, cores)
+            pool.shutdown(wait=False)  # The others end while this one measures.
+            summary = summarise(trace)
         told()
         return [summary]
     return _each(_summary_of, files, told, least_bytes)
@@ -55,18 +58,15 @@ def _each(
     told: Told,
     least_bytes: int,
 ) -> list[Measured]:
-    processes = min(_cores(), len(files))
-    if processes == 1 or sum(map(_text_bytes, files)) < least_bytes:
+    cores = min(_cores(), len(files))
+    if cores == 1 or sum(map(_text_bytes, files)) < least_bytes:
         measured = []
         for file in files:
             measured.append(measure(file))
             told()
         return measured
-    with _pool(processes) as pool:
-        futures = [pool.submit(measure, file) for file in files]
-        for _ in as_completed(futures):
-            told()
-        return [future.result() for future in futures]
+    with _pool(cores - 1) as pool:
+        return shared_out(pool, cores - 1, measure, files, told)
 
 
 def _pool(processes: int) -> ProcessPoolExecutor:

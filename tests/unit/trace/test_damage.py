@@ -134,6 +134,12 @@ def test_an_event_that_is_none_is_lost_alone() -> None:
     assert "1 events cannot be read" in _lost(text)
 
 
+def test_a_time_that_no_float_tells_is_read_beside_damage() -> None:
+    text = a_trace(a_kernel(0, 1, "DAMAGED")).replace("DAMAGED", "a\x07b")
+    events = read(text.replace('"ts": 1000000', '"ts": 1700000000000000.123')).events
+    assert events.starts_ns.tolist() == [1_700_000_000_000_000_123]
+
+
 def test_an_event_of_wrong_types_is_lost_alone() -> None:
     text = a_trace(*_KERNELS).replace('"gemm 1000"', "[1]")
     assert len(_names(text)) == 1999

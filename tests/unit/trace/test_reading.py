@@ -50,9 +50,9 @@ def _nothing() -> None:
 def test_events_are_whole_wherever_blocks_end(block_bytes: int) -> None:
     text = json.dumps(_EVENTS[:40], indent=1).encode()[1:]
     blocks = (text[at : at + block_bytes] for at in range(0, len(text), block_bytes))
-    *whole, last = pieces(blocks, b'"ph"')
-    found = [event for piece in whole for event in json.loads(b"[" + piece + b"]")]
-    assert [*found, *json.loads(b"[" + last)] == _EVENTS[:40]
+    *whole, rest = pieces(blocks, b'"ph"')
+    found = [event for piece in whole for event in json.loads(piece)]
+    assert [*found, *json.loads(b"[" + rest)] == _EVENTS[:40]
 
 
 @pytest.mark.parametrize("cores", [2, 3, 7])
