@@ -48,7 +48,7 @@ bench-control-plane: $(VENV)/ready  ## Measure the operator: 200 jobs of 4 pods
 bench-exporter: $(VENV)/ready  ## Measure the exporter beside eight ranks and eight GPUs: two minutes
 	@$(BIN)/python -m tests.bench.exporter
 
-bench-trace: $(VENV)/ready  ## Measure reading a trace of 474 MB beside HTA: ten minutes
+bench-trace: $(VENV)/ready  ## Measure reading a trace of 474 MB beside HTA: four minutes
 	@$(BIN)/python -m tests.bench.trace
 
 clean:  ## Remove what was built here; caches stay

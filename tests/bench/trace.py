@@ -27,6 +27,8 @@ _SOURCE = FOLDER / "h200x2_fsdp2_eager_rank0.json.gz"
 _BYTES = 474_000_000
 _ROUNDS = 3
 _RANKS = 8
+_BYTES_OF_A_RANK = _BYTES // 4
+"""Long enough that the start of another process, a third of a second, is a small part of it."""
 _PEER = "HolisticTraceAnalysis==0.5.0"
 _PERCENT_POINTS = 1.0
 """HTA rounds kernels to whole microseconds, so that its overlap is a little off."""
@@ -45,7 +47,7 @@ def main() -> int:
         write_long_trace(_SOURCE, alone, _BYTES)
         ranks = [Path(folder) / f"rank{rank}.json" for rank in range(_RANKS)]
         for rank, file in enumerate(ranks):
-            write_long_trace(_SOURCE, file, _BYTES // _RANKS, rank)
+            write_long_trace(_SOURCE, file, _BYTES_OF_A_RANK, rank)
         progress.advance(task, 3)
         ours, peer, one_core, all_cores = [], [], [], []
         own = [sys.executable, "-m", "tests.bench.trace_ours"]
