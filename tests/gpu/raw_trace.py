@@ -20,6 +20,8 @@ PAUSE = "spin_kernel"
 class Kernel:
     name: str
     stream: int
+    launched: int
+    """When the host asked for it."""
     begin: int
     end: int
 
@@ -34,6 +36,8 @@ class RawWindow:
 
     begin: int
     end: int
+    launched: tuple[int, int]
+    """When the host asked for the two marks."""
     kernels: list[Kernel]
 
     @property
@@ -42,11 +46,10 @@ class RawWindow:
 
     @property
     def collectives(self) -> list[Kernel]:
-        """Stream by stream."""
+        """Of the window's steps by their launch, stream by stream."""
+        first, last = self.launched
         found = [
-            each
-            for each in self.kernels
-            if each.communicates and self.begin <= each.begin < self.end
+            each for each in self.kernels if each.communicates and first <= each.launched < last
         ]
         return sorted(found, key=lambda each: (each.stream, each.begin))
 
@@ -99,13 +102,23 @@ def raw_window(trace: Path) -> RawWindow:
     """Of one GPU, from a packed trace."""
     with gzip.open(trace) as text:
         events = json.load(text, parse_float=Decimal)["traceEvents"]
+    launches = {
+        each["args"]["correlation"]: int(Decimal(each["ts"]) * 1000)
+        for each in events
+        if each.get("cat") in {"cuda_runtime", "cuda_driver"} and "correlation" in each["args"]
+    }
     kernels = sorted(
-        (_kernel(each) for each in events if each.get("cat") == "kernel"),
+        (_kernel(each, launches) for each in events if each.get("cat") == "kernel"),
         key=lambda each: each.begin,
     )
     marks = [each for each in kernels if each.name.startswith(MARK)]
     assert len(marks) > 1, f"{trace} has {len(marks)} marks"
-    return RawWindow(begin=marks[0].end, end=marks[-1].begin, kernels=kernels)
+    return RawWindow(
+        begin=marks[0].end,
+        end=marks[-1].begin,
+        launched=(marks[0].launched, marks[-1].launched),
+        kernels=kernels,
+    )
 
 
 def shortest(ranks: Sequence[RawWindow]) -> list[int]:
@@ -114,11 +127,12 @@ def shortest(ranks: Sequence[RawWindow]) -> list[int]:
     return [min(together) for together in zip(*durations, strict=True)]
 
 
-def _kernel(event: dict[str, Any]) -> Kernel:
+def _kernel(event: dict[str, Any], launches: dict[Any, int]) -> Kernel:
     begin, duration = (int(Decimal(event[each]) * 1000) for each in ("ts", "dur"))
     return Kernel(
         name=event["name"],
         stream=int(event["args"]["stream"]),
+        launched=launches.get(event["args"]["correlation"], -1),
         begin=begin,
         end=begin + duration,
     )

@@ -9,7 +9,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-import numpy.typing as npt
 
 from kopeck.api.errors import ConfigError
 from kopeck.trace.collectives import SYNCHRONISING, Collective, Group, collectives_of
@@ -18,7 +17,7 @@ from kopeck.trace.gloo import gloo_events
 from kopeck.trace.intervals import Nanoseconds, intersection, union
 from kopeck.trace.kinds import COMMUNICATION, GpuEvents, Kind, busy, gpu_events
 from kopeck.trace.launches import launch_rows
-from kopeck.trace.steps import mark_rows
+from kopeck.trace.steps import mark_rows, step_numbers, steps_of
 
 
 @dataclass(frozen=True)
@@ -67,9 +66,14 @@ class Window:
         """
         if self.collectives is None:
             return None
-        waits = np.array(self.collectives.durations_ns) - np.array(shortest_ns)
-        ends = np.minimum(self.starts_ns + waits.astype(np.int64), self.end_ns)
-        return union(self.starts_ns, ends).total_ns
+        waits = np.array(self.collectives.durations_ns, dtype=np.int64) - np.array(
+            shortest_ns, dtype=np.int64
+        )
+        inside = (
+            np.clip(each, self.begin_ns, self.end_ns)
+            for each in (self.starts_ns, self.starts_ns + waits)
+        )
+        return union(*inside).total_ns
 
 
 def window_of(trace: RankTrace, steps: int) -> Window:
@@ -87,7 +91,7 @@ def window_of(trace: RankTrace, steps: int) -> Window:
     device = gpu_events(events) if on_gpu.size else gloo_events(events)
     inside = _clipped(events, begin_ns, end_ns)
     communication = busy(inside, device, *COMMUNICATION)
-    found = _collectives(trace, device, begin_ns, end_ns)
+    found = _collectives(trace, device, steps, (begin_ns, end_ns))
     copies_between_gpus = busy(inside, device, Kind.PEER_COPY)
     is_told_apart = _are_of_all_ranks(found, trace.origin) and not copies_between_gpus.total_ns
     return Window(
@@ -120,15 +124,24 @@ def _clipped(events: Events, begin_ns: int, end_ns: int) -> Events:
 
 
 def _collectives(
-    trace: RankTrace, device: GpuEvents, begin_ns: int, end_ns: int
+    trace: RankTrace, device: GpuEvents, steps: int, bounds_ns: tuple[int, int]
 ) -> list[Collective]:
-    """That begin inside: stream by stream, since ranks agree on the order within one alone."""
-    no_steps: npt.NDArray[np.int64] = np.full(device.rows.size, -1, dtype=np.int64)
-    launches = launch_rows(trace.events, device.rows)
-    found = collectives_of(trace.origin, trace.events, device, launches, no_steps)
-    base_ns = trace.origin.base_ns
-    inside = [each for each in found if begin_ns <= each.start_ns - base_ns < end_ns]
-    return sorted(inside, key=lambda each: (each.stream, each.start_ns))
+    """Of the window, stream by stream, since ranks agree on the order within one alone.
+
+    Those that were launched in its steps, which are the same on all ranks: one for the next step
+    may begin before or after a mark. On a CPU, where nothing is launched, those that begin in it.
+    """
+    events = trace.events
+    launches = launch_rows(events, device.rows)
+    launched = steps_of(events)
+    numbers = step_numbers(launched if len(launched) == steps else (), events, launches)
+    found = collectives_of(trace.origin, events, device, launches, numbers)
+    if len(launched) == steps:
+        found = [each for each in found if each.step >= 0]
+    else:
+        begin_ns, end_ns = (trace.origin.base_ns + bound for bound in bounds_ns)
+        found = [each for each in found if begin_ns <= each.start_ns < end_ns]
+    return sorted(found, key=lambda each: (each.stream, each.start_ns))
 
 
 def _are_of_all_ranks(collectives: Sequence[Collective], origin: Origin) -> bool:

@@ -183,6 +183,28 @@ def test_marks_let_collectives_be_matched_where_traces_begin_at_different_moment
     assert report.stragglers == (0,)
 
 
+@pytest.mark.parametrize("begins_us", [150, 190, 205])
+def test_a_gather_for_the_next_step_counts_where_it_was_launched(begins_us: int) -> None:
+    """Beside the last mark, where it begins is each rank's own."""
+
+    def rank(number: int, begin_us: int, duration_us: int) -> Window:
+        calls = [a_call(90, 1, 1), a_call(94, 1, 2), a_call(97, 1, 3), a_call(99, 1, 4)]
+        marks = [a_mark(BEGIN_US, correlation=1), a_mark(END_US, correlation=4)]
+        gathers = [
+            all_reduce(95, 10, correlation=7),  # of the step before
+            all_reduce(120, 5, correlation=2),
+            all_reduce(begin_us, duration_us, correlation=3),
+        ]
+        text = a_trace(*calls, *marks, *gathers, rank=number, world_size=2)
+        return window_of(read(text), 1)
+
+    one, other = rank(0, begins_us, 40), rank(1, 180, 30)
+    shortest = shortest_ns([one.collectives, other.collectives])
+    assert shortest == [5000, 30_000]
+    waits_us = max(0, min(begins_us + 10, END_US) - begins_us)
+    assert one.wait_ns(shortest) == waits_us * 1000
+
+
 def test_on_a_cpu_what_gloo_announces_communicates_and_operators_compute() -> None:
     trace = read(
         a_trace(
