@@ -1,6 +1,7 @@
 """The norm of this rank's part of all gradients."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable
+from functools import partial
 
 import torch
 from torch import Tensor
@@ -13,21 +14,26 @@ class ReducedNorm:
     """Taken group by group as FSDP reduces them, while backward goes on."""
 
     def __init__(self, model: FSDPModule) -> None:
-        self._norms: list[Tensor] = []
-        for module, _ in groups(model):
-            module.set_all_reduce_hook(self._add)
+        self._norms: dict[int, Tensor] = {}
+        """By the number of the group."""
+        self._has_parts = False
+        """A group that a forward uses twice is reduced in parts, whose norms do not add up."""
+        for number, (module, _) in enumerate(groups(model)):
+            module.set_all_reduce_hook(partial(self._add, number))
 
     def begin(self) -> None:
         """Forget what was reduced before."""
-        self._norms = []
+        self._norms = {}
+        self._has_parts = False
 
-    def square(self) -> Tensor:
-        """Of all that was reduced since, as a scalar of fp64. FSDP's padding is zeros."""
-        return _sum_of_squares(self._norms)
+    def square(self, gradients: list[Tensor]) -> Tensor:
+        """Of all that was reduced since, the `gradients`. FSDP's padding is zeros."""
+        return squared_norm(gradients) if self._has_parts else _sum_of_squares(self._norms.values())
 
-    def _add(self, reduced: Tensor) -> None:
+    def _add(self, number: int, reduced: Tensor) -> None:
         """In a stream that FSDP waits for at the end of backward."""
-        self._norms.append(torch.linalg.vector_norm(reduced))
+        self._has_parts |= number in self._norms
+        self._norms[number] = torch.linalg.vector_norm(reduced)
 
 
 def squared_norm(gradients: list[Tensor]) -> Tensor:
@@ -36,5 +42,5 @@ def squared_norm(gradients: list[Tensor]) -> Tensor:
     return _sum_of_squares(norms)
 
 
-def _sum_of_squares(norms: Sequence[Tensor]) -> Tensor:
+def _sum_of_squares(norms: Iterable[Tensor]) -> Tensor:
     return torch.stack(tuple(norms)).double().square().sum()

@@ -49,9 +49,9 @@ class FsdpWeights:
         """This rank's part of it, after the last micro-batch."""
         return None if master.grad is None else local(master.grad)
 
-    def squared_norm(self, _gradients: list[Tensor]) -> Tensor:
+    def squared_norm(self, gradients: list[Tensor]) -> Tensor:
         """Of this rank's part of all gradients, a scalar of fp64."""
-        return self._norm.square()
+        return self._norm.square(gradients)
 
     def working(self, _master: nn.Parameter) -> Tensor | None:
         """What an update has to write beside the master."""
