@@ -3,6 +3,7 @@
 import signal
 import sys
 import time
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -63,14 +64,16 @@ def test_phases_begin_with_the_container_and_are_in_the_termination_message(job:
 
 
 def test_one_failed_rank_ends_its_peers_with_what_they_started(job: LocalJob) -> None:
-    child_file = job.folder / "child"
-    failing = f"while ! [ -s {child_file} ]; do sleep 0.05; done; exit 5"
-    other = f"sleep 1000 & echo $! > {child_file}; wait"
+    children = [job.folder / f"child-of-{rank}" for rank in (0, 1, 3)]
+    all_told = " && ".join(f"[ -e {child} ]" for child in children)
+    failing = f"until {all_told}; do sleep 0.05; done; exit 5"
+    own = f"{job.folder}/child-of-$RANK"
+    other = f"sleep 1000 & echo $! > {own}.part; mv {own}.part {own}; wait"
     job.processes_per_worker = 4
     assert job.run(shell(f'if [ "$RANK" = 2 ]; then {failing}; else {other}; fi')) == [5]
     assert job.workers[0].termination()["firstFailure"] == {"rank": 2, "exitCode": 5}
-    child = int(child_file.read_text())
-    eventually(lambda: is_gone(child))
+    for child in children:
+        eventually(partial(is_gone, int(child.read_text())))
 
 
 def is_gone(pid: int) -> None:
