@@ -1,9 +1,9 @@
 """`python -m tests.gpu.window_cost`: what exporter, sampler and trace windows cost a training.
 
-Two GPUs. Blocks with exporter and sampler and without, in turn (ABBA), in one training; a window at
-the middle of each pair of blocks with them, a minute apart. Steps between windows are compared in
-pairs of blocks, those after a window with those before it, and each window's cost is taken alone
-and spread over the period. Six minutes.
+All GPUs of the machine. Blocks with exporter and sampler and without, in turn (ABBA), in one
+training; a window at the middle of each pair of blocks with them, a minute apart. Steps between
+windows are compared in pairs of blocks, those after a window with those before it, and each
+window's cost is taken alone and spread over the period. Six minutes.
 """
 
 import json
@@ -21,6 +21,8 @@ from threading import Event, Thread
 from time import monotonic, sleep
 from typing import Any
 
+import torch
+
 from kopeck.local.port import free_port
 from kopeck_trainer.config import ProfileConfig
 from kopeck_trainer.windows.period import LEAST_SECONDS_ON_GPUS, period_seconds
@@ -29,7 +31,7 @@ from tests.unit.exporter.exporter_process import environment, start
 from tests.unit.exporter.reporting import get
 from tests.waiting import eventually
 
-GPUS = 2
+GPUS = torch.cuda.device_count()
 BLOCK_SECONDS = 15.0
 UNSETTLED_SECONDS = 4.0
 """Of a block, in which processes start or a window is recorded: not compared."""
@@ -46,7 +48,7 @@ CONFIG: dict[str, Any] = {
     "parameters": {"dim": 1024, "layers": 8, "heads": 16, "hidden": 4096, "sequence": 2048},
     "training": {
         "steps": 1_000_000,
-        "globalBatchSize": 8,
+        "globalBatchSize": 4 * GPUS,
         "microBatchSize": 4,
         "maxGradNorm": 1.0,
         "compile": {"mode": "default"},
@@ -58,7 +60,7 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as folder:
         measured = measure(Path(folder), CONFIG)
     print(json.dumps(measured), file=sys.stderr, flush=True)
-    return keep("window_cost", GPUS, {**measured, "bars": bars(measured)})
+    return keep(f"window_cost_{GPUS}_gpus", GPUS, {**measured, "bars": bars(measured)})
 
 
 def bars(measured: dict[str, Any]) -> dict[str, Any]:
