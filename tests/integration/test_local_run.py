@@ -1,5 +1,6 @@
 """`kopeck run`: the same manifest on this machine, by the same launcher, trainer and exporter."""
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -59,6 +60,17 @@ def test_without_a_price_dollars_are_unknown_and_never_zero(tmp_path: Path) -> N
     assert ["$/1K", "samples", "unknown"] in lines
 
 
+def test_a_loop_of_the_users_own_runs_and_its_samples_are_told(tmp_path: Path) -> None:
+    reporting = "from kopeck_trainer import report; report.step(samples=8, loss=1.5)"
+    job = a_job("own", entrypoint=None, training=None, workers={"replicas": 1})
+    job["spec"]["command"] = [sys.executable, "-c", reporting]
+    ended = run(tmp_path, job)
+    assert ended.returncode == 0, ended.stderr
+    lines = [line.split() for line in ended.stdout.splitlines()]
+    assert ["Samples", "8"] in lines
+    assert re.search(r" \d samples ", ended.stderr)
+
+
 def test_a_builder_that_does_not_import_is_named_and_no_process_stays(tmp_path: Path) -> None:
     ended = run(tmp_path, a_tiny_training(entrypoint="no_such_module:build"))
     assert ended.returncode == 78
@@ -93,6 +105,7 @@ def test_a_bad_file_is_refused_with_one_sentence(
     ("arguments", "sentence"),
     [
         (["--price-book", "examples/prices.yaml"], "add --instance-type"),
+        (["--instance-type", "kopeck.local"], "add --price-book"),
         (
             ["--price-book", "examples/prices.yaml", "--instance-type", "none.such"],
             "has no price for none.such",

@@ -98,4 +98,4 @@ def parse_spec(spec: Mapping[str, Any]) -> TrainingJobSpec:
     except ValidationError as error:
         field, wrong = first_wrong_field(error)
         instead = "see kubectl explain trainingjob.spec"
-        raise SpecError(f"spec.{field}", wrong, instead) from None
+        raise SpecError(f"spec.{field}".rstrip("."), wrong, instead) from None

@@ -11,6 +11,8 @@ from kopeck.pricing.price import NodeKey
 def dollars_per_hour(price_book: Path | None, instance_type: str | None) -> Decimal | None:
     """None without a price book. Raises ConfigError where it has no price for the machine."""
     if price_book is None:
+        if instance_type is not None:
+            raise ConfigError("--instance-type", "has no price book to be in", "add --price-book")
         return None
     if instance_type is None:
         raise ConfigError(

@@ -46,12 +46,13 @@ def run(
         hourly_rate=None if price is None else price / spec.workers.replicas,
     )
     planned = spec.training.planned_samples if spec.training else None
-    with _progress(console) as progress:
+    before_steps = "running" if spec.entrypoint is None else "compiling"
+    with _progress(console, planned) as progress:
         task = progress.add_task("starting", total=planned)
         result = run_job(
             job,
             lambda: datetime.now(UTC),
-            lambda report: progress.update(task, **_told(report)),
+            lambda report: progress.update(task, **_told(report, before_steps)),
         )
     Console().print(_table(result))
     if result.exit_code:
@@ -59,20 +60,23 @@ def run(
         raise typer.Exit(result.exit_code)
 
 
-def _progress(console: Console) -> Progress:
+def _progress(console: Console, planned_samples: int | None) -> Progress:
+    """A loop of the user's own does not say how far it will go."""
+    done = "{task.completed:.0f}"
+    planned = "" if planned_samples is None else f"/{planned_samples}"
     return Progress(
         TextColumn("{task.description}"),
         BarColumn(),
-        TextColumn("{task.completed:.0f}/{task.total:.0f} samples"),
+        TextColumn(f"{done}{planned} samples"),
         TimeElapsedColumn(),
         console=console,
     )
 
 
-def _told(report: dict[str, Any]) -> dict[str, Any]:
+def _told(report: dict[str, Any], before_steps: str) -> dict[str, Any]:
     """The progress bar's fields."""
     if not report.get("samples"):
-        return {"description": "compiling" if report else "starting"}
+        return {"description": before_steps if report else "starting"}
     loss = report.get("loss")
     said = f"step {report['step']}" + ("" if loss is None else f"  loss {loss:.3f}")
     return {"description": said, "completed": report["samples"]}

@@ -1,16 +1,22 @@
 """/metrics and /healthz of the operator."""
 
+import os
 from collections.abc import Callable
 
 from aiohttp import web
 from prometheus_client import CollectorRegistry
 from prometheus_client.exposition import choose_encoder
 
+from kopeck.api.errors import ConfigError
+
 
 async def serve(
     port: int, registry: CollectorRegistry, what_is_wrong: Callable[[], str | None]
 ) -> tuple[web.AppRunner, int]:
-    """Serve until the runner is cleaned up; returns it and the port that was bound."""
+    """Serve until the runner is cleaned up; returns it and the port that was bound.
+
+    Raises ConfigError for a port that cannot be had.
+    """
 
     async def metrics(request: web.Request) -> web.Response:
         encode, content_type = choose_encoder(request.headers.get("Accept", ""))
@@ -26,6 +32,11 @@ async def serve(
     runner = web.AppRunner(application, access_log=None)
     await runner.setup()
     site = web.TCPSite(runner, "0.0.0.0", port)  # noqa: S104  scraped from outside the pod
-    await site.start()
+    try:
+        await site.start()
+    except OSError as error:
+        await runner.cleanup()
+        wrong = f"{port} cannot be listened on ({os.strerror(error.errno)})"
+        raise ConfigError("port", wrong, "set another") from None
     bound: int = runner.addresses[0][1]
     return runner, bound

@@ -7,8 +7,9 @@ from pathlib import Path
 from time import monotonic
 
 import kopf
+import yaml
 from kubernetes.aio import config
-from kubernetes.aio.client import Configuration
+from kubernetes.aio.client import ApiClient, Configuration
 from kubernetes.aio.config.config_exception import ConfigException
 
 from kopeck.api.errors import ConfigError
@@ -17,6 +18,8 @@ _log = logging.getLogger("kopeck.connection")
 
 _CONNECTIONS = 32
 _TOKEN_SECONDS = 60.0
+_UNREADABLE = (ConfigException, OSError, ValueError, TypeError, AttributeError, yaml.YAMLError)
+"""What the client raises of a kubeconfig that is missing, broken, or half written."""
 
 
 async def connection(
@@ -33,13 +36,21 @@ async def connection(
         else:
             await _load(kubeconfig, configuration)
             configuration.refresh_api_key_hook = _refresh(kubeconfig, clock)
-    except (ConfigException, OSError) as error:
+        async with ApiClient(configuration):
+            pass  # it reads the certificates
+    except _UNREADABLE as error:
         where = str(kubeconfig or os.environ.get("KUBECONFIG", "~/.kube/config"))
-        raise ConfigError(
-            where, f"names no cluster ({error})", "set KUBECONFIG or --kubeconfig to one that does"
-        ) from None
+        instead = "set KUBECONFIG or --kubeconfig to one that names a cluster"
+        raise ConfigError(where, _said(error), instead) from None
     configuration.connection_pool_maxsize = _CONNECTIONS
     return configuration
+
+
+def _said(error: Exception) -> str:
+    """As a part of a sentence. Of other errors the client's own words tell no user anything."""
+    if isinstance(error, (ConfigException, OSError, yaml.YAMLError)):
+        return f"cannot be used ({' '.join(str(error).split())})"
+    return "is no kubeconfig"
 
 
 async def _load(kubeconfig: Path | None, configuration: Configuration) -> None:
@@ -61,8 +72,8 @@ def _refresh(
         fresh = Configuration()
         try:
             await _load(kubeconfig, fresh)
-        except (ConfigException, OSError) as error:
-            _log.warning("kubeconfig cannot be read again, the old token stays: %s", error)
+        except _UNREADABLE as error:
+            _log.warning("kubeconfig %s; the old token stays", _said(error))
         # A credential plugin that fails is logged by the client, and gives none.
         configuration.api_key = fresh.api_key or configuration.api_key
 

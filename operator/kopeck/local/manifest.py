@@ -1,11 +1,13 @@
 """A TrainingJob's manifest from a file."""
 
+import re
 from pathlib import Path
+from typing import Any
 
 import yaml
 
 from kopeck.api.errors import ConfigError
-from kopeck.api.names import API_VERSION, KIND
+from kopeck.api.names import API_VERSION, JOB_NAME_PATTERN, KIND, MAX_JOB_NAME_LENGTH
 from kopeck.api.trainingjob import TrainingJobSpec, parse_spec
 
 
@@ -16,14 +18,26 @@ def read_job(path: Path) -> tuple[str, TrainingJobSpec]:
     """
     try:
         manifest = yaml.safe_load(path.read_text())
-    except (OSError, yaml.YAMLError) as error:
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
         wrong = f"cannot be read ({' '.join(str(error).split())})"
         raise ConfigError(str(path), wrong, "name a YAML file with a TrainingJob") from None
     is_job = isinstance(manifest, dict) and manifest.get("kind") == KIND
     if not is_job or manifest.get("apiVersion") != API_VERSION:
         wrong = f"holds no {KIND} of {API_VERSION}"
         raise ConfigError(str(path), wrong, "name a file with exactly one")
-    name = (manifest.get("metadata") or {}).get("name")
-    if not isinstance(name, str) or not name:
+    return _name(path, manifest.get("metadata")), parse_spec(manifest.get("spec") or {})
+
+
+def _name(path: Path, metadata: Any) -> str:
+    name = metadata.get("name") if isinstance(metadata, dict) else None
+    if not name:
         raise ConfigError(str(path), "metadata.name is missing", "give the job a name")
-    return name, parse_spec(manifest.get("spec") or {})
+    is_short = isinstance(name, str) and len(name) <= MAX_JOB_NAME_LENGTH
+    if not is_short or not re.fullmatch(JOB_NAME_PATTERN, name):
+        raise ConfigError(
+            str(path),
+            "metadata.name is not one that a cluster would take",
+            f"begin with a letter, and use at most {MAX_JOB_NAME_LENGTH} lower-case letters,"
+            " digits and '-'",
+        )
+    return name

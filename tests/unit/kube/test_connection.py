@@ -1,6 +1,7 @@
 """Tokens end: those of clouds' credential plugins after minutes. The connection outlives them."""
 
 import asyncio
+import base64
 from collections.abc import Callable
 from pathlib import Path
 
@@ -18,13 +19,15 @@ class Clock:
         return self.seconds
 
 
-def write_kubeconfig(path: Path, user: dict[str, object]) -> None:
+def write_kubeconfig(path: Path, user: dict[str, object], **cluster: object) -> None:
     path.write_text(
         yaml.safe_dump(
             {
                 "current-context": "one",
                 "contexts": [{"name": "one", "context": {"cluster": "one", "user": "me"}}],
-                "clusters": [{"name": "one", "cluster": {"server": "http://127.0.0.1:1"}}],
+                "clusters": [
+                    {"name": "one", "cluster": {"server": "http://127.0.0.1:1"} | cluster}
+                ],
                 "users": [{"name": "me", "user": user}],
             }
         )
@@ -88,5 +91,39 @@ def test_the_old_token_stays_where_none_can_be_had(tmp_path: Path, lost: str) ->
 
 
 def test_a_missing_kubeconfig_is_named(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match=r"names no cluster .*; set KUBECONFIG or --kubeconfig"):
+    with pytest.raises(ConfigError, match=r"cannot be used \(.*\); set KUBECONFIG or --kubeconfig"):
         asyncio.run(connection(tmp_path / "kubeconfig"))
+
+
+NOTHING = base64.b64encode(b"nothing").decode()
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b"hello", b"a: [", b"- 1", b"users: [1]", b"\x7fELF\xff", b"contexts:\n"]
+)
+def test_a_broken_kubeconfig_is_refused_and_never_read_over_a_good_one(
+    tmp_path: Path, content: bytes
+) -> None:
+    kubeconfig = tmp_path / "kubeconfig"
+    kubeconfig.write_bytes(content)
+    with pytest.raises(ConfigError, match=r"kubeconfig: .*; set KUBECONFIG or --kubeconfig"):
+        asyncio.run(connection(kubeconfig))
+    write_kubeconfig(kubeconfig, {"token": "first"})
+    tokens = tokens_of_two_logins(kubeconfig, 60, lambda: kubeconfig.write_bytes(content))
+    assert tokens == ["first", "first"]
+
+
+@pytest.mark.parametrize(
+    ("cluster", "user"),
+    [
+        ({"certificate-authority-data": NOTHING}, {}),
+        ({}, {"client-certificate-data": NOTHING, "client-key-data": NOTHING}),
+    ],
+)
+def test_certificates_that_are_none_are_refused(
+    tmp_path: Path, cluster: dict[str, object], user: dict[str, object]
+) -> None:
+    kubeconfig = tmp_path / "kubeconfig"
+    write_kubeconfig(kubeconfig, user, server="https://127.0.0.1:1", **cluster)
+    with pytest.raises(ConfigError, match=r"cannot be used \(.*\); set KUBECONFIG"):
+        asyncio.run(connection(kubeconfig))
