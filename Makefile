@@ -15,8 +15,8 @@ demo: $(VENV)/ready  ## Run a real cluster, train the example in it, show its do
 test: $(VENV)/ready lint types  ## Check and test everything, on a real cluster
 	@$(BIN)/python -m pytest
 
-down: $(VENV)/ready  ## End the demo's cluster and everything in it
-	@$(BIN)/python -m tests.cluster down
+down:  ## End the demo's cluster and everything in it
+	@test ! -e .cluster || { $(MAKE) --quiet $(VENV)/ready && $(BIN)/python -m tests.cluster down; }
 
 verify: $(VENV)/ready generate lint types  ## Regenerate, check, fail on a difference
 	@git diff --exit-code && test -z "$$(git status --porcelain)" || (git status --short; exit 1)
@@ -25,7 +25,8 @@ generate: $(VENV)/ready  ## Write crds/, roles, rules, docs/metrics.md from thei
 	@$(BIN)/python -m kopeck.deploy
 
 lint: $(VENV)/ready  ## Check style, formatting and the layers of the house
-	@$(BIN)/ruff check --quiet && $(BIN)/ruff format --check --quiet && $(BIN)/lint-imports --no-cache > $(VENV)/imports.log || (cat $(VENV)/imports.log; exit 1)
+	@$(BIN)/ruff check --quiet && $(BIN)/ruff format --check --quiet
+	@$(BIN)/lint-imports --no-cache > $(VENV)/imports.log || (cat $(VENV)/imports.log; exit 1)
 
 types: $(VENV)/ready  ## Check types
 	@$(BIN)/mypy
@@ -58,5 +59,5 @@ $(VENV)/ready: pyproject.toml
 	@$(PYTHON) -m venv $(VENV)
 	@$(BIN)/python -m pip install --quiet 'uv>=0.5'
 	@echo "Installing kopeck and its tools into $(VENV) (PyTorch is large the first time)" >&2
-	@$(BIN)/uv pip install --quiet --python $(BIN)/python --editable '.[dev]'
+	@$(BIN)/uv pip install --quiet --compile-bytecode --python $(BIN)/python --editable '.[dev]'
 	@touch $@

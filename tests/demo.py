@@ -108,8 +108,7 @@ def show(setting: Setting, prometheus: str, status: dict[str, Any]) -> None:
     """The table, Prometheus' answer, and how to look further."""
     print("$ kubectl get tj")
     print(setting.cluster.kubectl("get", "tj", JOB, f"--namespace={NAMESPACE}"))
-    priced = next(each for each in status["conditions"] if each["type"] == "PriceKnown")
-    print(answer(prometheus) if priced["status"] == "True" else f"No dollars: {priced['message']}")
+    print(what_is_missing(status) or answer(prometheus))
     print(
         f"\nLook further, from this folder:\n"
         f"  alias k='{setting.kubectl} -n {NAMESPACE}'\n"
@@ -118,8 +117,17 @@ def show(setting: Setting, prometheus: str, status: dict[str, Any]) -> None:
         f"  k logs -l kopeck.dev/job={JOB} --tail=-1\n"
         f"  {prometheus}/graph?g0.expr=kopeck_samples_per_second&g0.range_input=15m&g0.tab=0\n"
         f"  {STATE}/logs holds the logs of the operator and of every component\n"
-        f"End it with: make down"
+        f"End it with: make down{setting.stays}"
     )
+
+
+def what_is_missing(status: dict[str, Any]) -> str | None:
+    """Why there are no dollars per sample; None where there are."""
+    conditions = {each["type"]: each for each in status["conditions"]}
+    if status.get("phase") != "Complete":
+        return f"{JOB} failed: {conditions['Failed']['message']}"
+    priced = conditions["PriceKnown"]
+    return None if priced["status"] == "True" else f"No dollars: {priced['message']}"
 
 
 def answer(prometheus: str) -> str:

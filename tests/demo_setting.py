@@ -28,6 +28,8 @@ class Setting:
     operator_settings: Path
     kubectl: str
     """As a user of it would type it."""
+    stays: str = ""
+    """What `make down` leaves, as the end of a sentence."""
 
 
 def of_our_own() -> Setting:
@@ -53,7 +55,8 @@ def on(cluster: ExistingCluster) -> Setting:
     if CHECKPOINTS_CLAIM not in claims:
         cluster.kubectl("create", "--filename=-", stdin=yaml.safe_dump(_checkpoints_claim()))
     manifest = _manifest_for(image, has_site=SITE_CLAIM in claims)
-    return Setting(cluster, yaml.safe_dump(manifest), _settings_for(image), "kubectl")
+    stays = "; in your cluster the namespaces demo and kopeck-system and the definition stay"
+    return Setting(cluster, yaml.safe_dump(manifest), _settings_for(image), "kubectl", stays)
 
 
 def _prepare(cluster: LocalCluster | ExistingCluster) -> None:

@@ -2,8 +2,8 @@
 
 import os
 import shutil
+import sys
 from dataclasses import dataclass
-from pathlib import Path
 
 from tests.cluster.binaries import binary
 from tests.cluster.commands import run
@@ -14,29 +14,30 @@ from tests.cluster.errors import ClusterError
 class ExistingCluster:
     """Reached through the user's own kubeconfig; it is neither started nor stopped here."""
 
-    kubeconfig: Path
+    kubeconfig: str
+    """A file, or several with a colon between them."""
     api_url: str
 
     def kubectl(self, *args: str, stdin: str | None = None) -> str:
         """Standard output of kubectl. Raises ClusterError, with what it said, if it fails."""
-        return run([*_kubectl(self.kubeconfig), *args], stdin=stdin)
+        return _kubectl(self.kubeconfig, *args, stdin=stdin)
 
 
 def existing_cluster() -> ExistingCluster | None:
     """The cluster that $KUBECONFIG names; None where it is unset or its API server is silent."""
     if not (named := os.environ.get("KUBECONFIG")):
         return None
-    command = _kubectl(Path(named))
-    try:
-        run([*command, "--request-timeout=5s", "get", "--raw", "/readyz"])
-    except ClusterError:
-        return None
     server = "jsonpath={.clusters[0].cluster.server}"
-    url = run([*command, "config", "view", "--minify", "--output", server])
-    return ExistingCluster(Path(named), url)
+    try:
+        _kubectl(named, "--request-timeout=5s", "get", "--raw", "/readyz")
+        url = _kubectl(named, "config", "view", "--minify", "--output", server)
+    except ClusterError as error:
+        sys.stderr.write(f"KUBECONFIG ({named}) is not used: {error}\n")
+        return None
+    return ExistingCluster(named, url)
 
 
-def _kubectl(kubeconfig: Path) -> list[str | Path]:
+def _kubectl(kubeconfig: str, *args: str, stdin: str | None = None) -> str:
     installed = shutil.which("kubectl")
     program = [installed] if installed else [binary("kubernetes"), "kubectl"]
-    return [*program, f"--kubeconfig={kubeconfig}"]
+    return run([*program, *args], stdin=stdin, env=os.environ | {"KUBECONFIG": kubeconfig})

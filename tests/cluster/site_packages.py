@@ -25,21 +25,24 @@ def requirements(extra: str) -> tuple[str, ...]:
 def site_packages(extra: str) -> Path:
     """A folder with the packages of an extra; torch's has several GB and takes minutes once."""
     wanted = requirements(extra)
-    entry = f"site/{key_of(PYTHON_VERSION, *wanted)}"
+    command = [*_installer(), "--python-version", PYTHON_VERSION]
+    entry = f"site/{key_of(*command[1:], *wanted)}"
 
     def install(path: Path) -> None:
         with step(f"Installing {', '.join(wanted)} for the pods"):
-            run([*_installer(), "--python-version", PYTHON_VERSION, "--target", path, *wanted])
+            run([*command, "--target", path, *wanted])
         path.chmod(0o755)
 
     return cached(entry, install)
 
 
 def _installer() -> list[str]:
+    """With bytecode: pods read the folder only, and would compile torch at each start."""
+    uv_options = ["pip", "install", "--quiet", "--compile-bytecode"]
     if find_spec("uv"):
-        return [sys.executable, "-m", "uv", "pip", "install", "--quiet"]
+        return [sys.executable, "-m", "uv", *uv_options]
     if uv := shutil.which("uv"):
-        return [uv, "pip", "install", "--quiet"]
-    if find_spec("pip"):
+        return [uv, *uv_options]
+    if find_spec("pip"):  # which compiles by itself
         return [sys.executable, "-m", "pip", "install", "--quiet", "--only-binary", ":all:"]
     raise ClusterError("`uv` is missing; install it with the project's extra `dev`")

@@ -308,15 +308,19 @@ def test_prometheus_is_pointed_at_ports_named_metrics_of_sidecars_too() -> None:
 
 
 def test_a_cluster_named_by_kubeconfig_is_used_and_left_alone(
-    control_plane: LocalCluster, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    control_plane: LocalCluster,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
-    monkeypatch.setenv("KUBECONFIG", str(control_plane.kubeconfig))
+    monkeypatch.setenv("KUBECONFIG", f"{tmp_path / 'absent'}:{control_plane.kubeconfig}")
     found = existing_cluster()
     assert found is not None
     assert found.api_url == control_plane.api_url
     assert "default" in found.kubectl("get", "namespaces")
     monkeypatch.setenv("KUBECONFIG", str(tmp_path / "absent"))
     assert existing_cluster() is None
+    assert f"KUBECONFIG ({tmp_path / 'absent'}) is not used" in capsys.readouterr().err
 
 
 def test_the_demo_asks_for_an_image_that_a_cluster_of_the_users_can_pull(
@@ -324,7 +328,7 @@ def test_the_demo_asks_for_an_image_that_a_cluster_of_the_users_can_pull(
 ) -> None:
     monkeypatch.delenv("KOPECK_IMAGE", raising=False)
     with pytest.raises(ClusterError, match="set KOPECK_IMAGE to one that its nodes can pull"):
-        on(ExistingCluster(control_plane.kubeconfig, control_plane.api_url))
+        on(ExistingCluster(str(control_plane.kubeconfig), control_plane.api_url))
 
 
 def test_a_folder_with_other_files_is_not_taken_for_a_cluster(tmp_path: Path) -> None:
