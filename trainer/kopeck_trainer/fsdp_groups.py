@@ -14,7 +14,7 @@ def groups(model: FSDPModule) -> list[tuple[FSDPModule, list[nn.Parameter]]]:
     def visit(module: nn.Module, owner: FSDPModule) -> None:
         if isinstance(module, FSDPModule):
             owner = module
-            found[owner] = []
+            found.setdefault(owner, [])  # two parents may hold it
         for parameter in module.parameters(recurse=False):
             if parameter not in seen:
                 seen.add(parameter)

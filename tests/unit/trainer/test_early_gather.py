@@ -16,7 +16,10 @@ from tests.unit.trainer.on_ranks import on_ranks
 
 
 class Branching(nn.Module):
-    """Uses its second branch only if asked. The weight of its own is tied to itself."""
+    """Uses its second branch only if asked. The weight of its own is tied to itself.
+
+    It holds its first branch twice, as encoder and decoder do with one embedding.
+    """
 
     def __init__(self) -> None:
         super().__init__()
@@ -24,6 +27,7 @@ class Branching(nn.Module):
         self.tied = self.own
         self.always = nn.Linear(4, 4)
         self.sometimes = nn.Linear(4, 4)
+        self.again = nn.ModuleList([self.always])
 
     def forward(self, x: Tensor, *, branches: bool) -> Tensor:
         x = self.always(x) * self.own
