@@ -31,26 +31,32 @@ class Initialiser:
     @torch.no_grad()
     def fill(self, model: nn.Module) -> None:
         """Raises ConfigurationError for a parameter that nothing fills."""
+        first_names: dict[nn.Parameter, str] = {}
+        ties = {
+            name: first_names.setdefault(parameter, name)
+            for name, parameter in model.named_parameters(remove_duplicate=False)
+        }
         # What to_empty() does, but for buffers: they are real, and it would destroy them.
         model._apply(self._with_memory)  # type: ignore[no-untyped-call]  # noqa: SLF001
+        _tie(model, ties)
         filled: set[int] = set()
         for path, module in model.named_modules():
-            shards = {
-                name: shard
-                for name, shard in module.named_parameters(recurse=False)
-                if id(shard) not in filled  # a tied one has the values of its first owner
-            }
+            shards = dict(module.named_parameters(recurse=False))
+            # A tied one has the values of its first owner.
+            unfilled = {name for name, shard in shards.items() if id(shard) not in filled}
             filled |= {id(shard) for shard in shards.values()}
-            if shards:
-                self._fill_module(module, path, shards)
+            if unfilled:
+                self._fill_module(module, path, shards, unfilled)
 
     def _with_memory(self, tensor: Tensor) -> Tensor:
         if tensor.is_meta:
             return torch.empty_like(tensor, device=self.device)
         return tensor.to(self.device)
 
-    def _fill_module(self, module: nn.Module, path: str, shards: dict[str, nn.Parameter]) -> None:
-        """Full parameters stand in for the shards while they are filled."""
+    def _fill_module(
+        self, module: nn.Module, path: str, shards: dict[str, nn.Parameter], unfilled: set[str]
+    ) -> None:
+        """Full parameters stand in for all shards, and fill those that are `unfilled`."""
         for name, shard in shards.items():
             unset = torch.full(shard.shape, math.nan, dtype=shard.dtype, device=self.device)
             setattr(module, name, nn.Parameter(unset, requires_grad=shard.requires_grad))
@@ -58,9 +64,10 @@ class Initialiser:
             self._reset(module, path)
         for name, shard in shards.items():
             full: Tensor = getattr(module, name).detach()
-            self._finish(f"{path}.{name}" if path else name, full)
-            _keep_shard(shard, full)
             setattr(module, name, shard)
+            if name in unfilled:
+                self._finish(f"{path}.{name}" if path else name, full)
+                _keep_shard(shard, full)
 
     def _reset(self, module: nn.Module, path: str) -> None:
         """A module without `reset_parameters` is refused later, by what stays unset."""
@@ -80,6 +87,18 @@ class Initialiser:
                 f"parameter {name} of the model is never filled",
                 "give its module reset_parameters(), or TrainingTask an init",
             )
+
+
+def _tie(model: nn.Module, ties: dict[str, str]) -> None:
+    """Give each parameter the object of its first name again: plain modules get one each.
+
+    FSDP has tied them already.
+    """
+    for name, first_name in ties.items():
+        parameter = model.get_parameter(first_name)
+        if model.get_parameter(name) is not parameter:
+            path, _, own_name = name.rpartition(".")
+            setattr(model.get_submodule(path), own_name, parameter)
 
 
 def _keep_shard(shard: Tensor, full: Tensor) -> None:

@@ -109,24 +109,23 @@ def own_groups(model: nn.Module, blocks: Sequence[nn.Module]) -> list[nn.Module]
     """What is gathered by itself; the root gathers the rest before anything else can start.
 
     The blocks, and outside of them each module, such as embedding or head, that is as large as
-    one and shares no parameter with others.
+    one; but none that shares a parameter with others, which FSDP gathers in one group alone.
     """
     inside = {module for block in blocks for module in block.modules()}
     large = max(_elements(block.parameters()) for block in blocks)
-    owners = Counter(
-        parameter
-        for module in model.modules()
-        for parameter in module._parameters.values()  # noqa: SLF001  tied ones at each owner
-    )
-    outside = [
-        module
+    owned = {block: set(block.parameters()) for block in blocks} | {
+        module: set(module.parameters(recurse=False))
         for module in model.modules()
         if module not in inside
-        and module is not model
-        and _elements(own := list(module.parameters(recurse=False))) >= large
+    }
+    owners = Counter(parameter for own in owned.values() for parameter in own)
+    return [
+        module
+        for module, own in owned.items()
+        if module is not model
+        and (module in blocks or _elements(own) >= large)
         and all(owners[parameter] == 1 for parameter in own)
     ]
-    return [*(block for block in blocks if block is not model), *outside]
 
 
 def _elements(parameters: Iterable[nn.Parameter]) -> int:

@@ -199,6 +199,28 @@ def test_what_is_as_large_as_a_block_is_gathered_by_itself() -> None:
     assert own_groups(model, [model]) == []
 
 
+class TiedBlocks(toy.Toy):
+    """Two blocks share a weight, and one shares a module with what is outside."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.blocks.append(toy.ToyBlock())
+        self.blocks[1].inner.weight = self.blocks[0].inner.weight
+        self.norm = self.blocks[1].norm
+
+
+def tied_losses(training: TrainingConfig) -> list[float]:
+    return losses(training, task_of=lambda: replace(the_toy(), model=TiedBlocks))
+
+
+def test_blocks_that_share_weights_are_gathered_with_the_rest(tmp_path: Path) -> None:
+    model = TiedBlocks()
+    assert own_groups(model, list(model.blocks)) == [model.blocks[2]]
+    [expected] = on_ranks(1, tied_losses, tmp_path, TRAINING)
+    for found in on_ranks(2, tied_losses, tmp_path, TRAINING):
+        assert found == pytest.approx(expected, rel=1e-5)
+
+
 class Tied(nn.Module):
     """A head that shares the weights of the embedding."""
 
@@ -224,8 +246,9 @@ def tied_after_a_step() -> tuple[bool, float]:
     return len(list(model.parameters())) == 1, (difference - weight @ weight.T).abs().max().item()
 
 
-def test_tied_parameters_stay_one(tmp_path: Path) -> None:
-    for is_one, difference in on_ranks(2, tied_after_a_step, tmp_path):
+@pytest.mark.parametrize("ranks", [1, 2])
+def test_tied_parameters_stay_one(tmp_path: Path, ranks: int) -> None:
+    for is_one, difference in on_ranks(ranks, tied_after_a_step, tmp_path):
         assert is_one
         assert difference < 1e-5
 
