@@ -35,7 +35,7 @@ class TrainingTask:
     dataset: MapDataset
 
     optimizer: Callable[[Iterable[tuple[str, nn.Parameter]]], Optimizer]
-    """Of the model's named parameters, which are sharded."""
+    """Of the model's named parameters, which are sharded. Those that it leaves out are frozen."""
 
     blocks: Callable[[nn.Module], Sequence[nn.Module]] | None = None
     """The modules that are compiled and sharded one by one. Default: the children of the largest

@@ -39,7 +39,7 @@ from kopeck_trainer.stop_request import StopRequest
 from kopeck_trainer.task import TrainingTask
 from kopeck_trainer.timeline import timeline_of
 from kopeck_trainer.timeouts import set_timeouts
-from kopeck_trainer.update import prefer_fused, update_by
+from kopeck_trainer.update import prepare_optimizer, update_by
 from kopeck_trainer.windows.set_up import set_up_windows
 from kopeck_trainer.wishes import Wishes
 from kopeck_trainer.working_weights import working_weights
@@ -96,7 +96,7 @@ def train(
     sharding = _sharding(setting)
     model = parallelize(task, training, sharding)
     optimizer = task.optimizer(model.named_parameters())
-    prefer_fused(optimizer)
+    prepare_optimizer(optimizer, model)
     stop = StopRequest()
     checkpoints = Checkpoints(
         config=training.checkpoint,
@@ -148,13 +148,15 @@ def _step(
     optimizer: Optimizer,
     checkpoints: Checkpoints,
 ) -> OptimizerStep:
-    weights = working_weights(model, sharding.dtype)
+    max_grad_norm = setting.training.max_grad_norm
+    clips = max_grad_norm is not None
+    weights = working_weights(model, sharding.dtype, clips=clips)
     return OptimizerStep(
         task=setting.task,
         model=model,
         weights=weights,
         update=update_by(optimizer, weights),
-        max_grad_norm=setting.training.max_grad_norm,
+        max_grad_norm=max_grad_norm,
         ranks=setting.rank.world_size,
         replicas=sharding.replicas,
         device=setting.device,

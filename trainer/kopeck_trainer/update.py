@@ -6,9 +6,16 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.distributed.tensor import DTensor
 from torch.optim import SGD, Adam, AdamW, Optimizer
 
+from kopeck_trainer.errors import ConfigurationError
 from kopeck_trainer.working_weights import WorkingWeights, local
+
+SCALING = (Adam, AdamW, SGD)
+"""Their fused kernels scale the gradients; a class that is derived from them may not."""
+FUSED_WHEN_SHARDED = (Adam, AdamW)
+"""torch 2.11 to 2.15 have no rule for the fused kernels of others, such as SGD, and DTensors."""
 
 
 class TorchUpdate:
@@ -17,7 +24,7 @@ class TorchUpdate:
     def __init__(self, optimizer: Optimizer, weights: WorkingWeights) -> None:
         self._optimizer = optimizer
         self._weights = weights
-        self._scales = isinstance(optimizer, Adam | SGD) and all(
+        self._scales = type(optimizer) in SCALING and all(
             group["fused"] for group in optimizer.param_groups
         )
 
@@ -132,13 +139,38 @@ def update_by(optimizer: Optimizer, weights: WorkingWeights) -> Update:
     return TorchUpdate(optimizer, weights)
 
 
-def prefer_fused(optimizer: Optimizer) -> None:
+def prepare_optimizer(optimizer: Optimizer, model: nn.Module) -> None:
+    """Before anything else has looked at the parameters of the parallelized `model`.
+
+    Raises ConfigurationError where it cannot train them.
+    """
+    trained = {each for group in optimizer.param_groups for each in group["params"]}
+    if trained - set(model.parameters()):
+        raise ConfigurationError(
+            "spec.entrypoint",
+            "the optimizer of its task has parameters that are not those it was called with",
+            "make it of the named parameters that it is called with",
+        )
+    for parameter in model.parameters():
+        if parameter not in trained:  # else its gradient would be reduced, clipped by, and kept
+            parameter.requires_grad = False
+    _prefer_fused(optimizer)
+
+
+def _prefer_fused(optimizer: Optimizer) -> None:
     """Where the choice was left open, one kernel updates all parameters."""
-    if not isinstance(optimizer, Adam | SGD):  # AdamW is an Adam
+    kinds = FUSED_WHEN_SHARDED if _is_sharded(optimizer) else SCALING
+    if type(optimizer) not in kinds:
         return
     for group in optimizer.param_groups:
         if group["fused"] is None and group["foreach"] is None and not group["differentiable"]:
             group["fused"] = True
+
+
+def _is_sharded(optimizer: Optimizer) -> bool:
+    return any(
+        isinstance(each, DTensor) for group in optimizer.param_groups for each in group["params"]
+    )
 
 
 def _is_plain(group: dict[str, Any]) -> bool:

@@ -25,19 +25,27 @@ class FsdpWeights:
     """FSDP makes them of the masters in each step, and reduces their gradients."""
 
     def __init__(
-        self, model: FSDPModule, prepare: Callable[[], None] | None, early: EarlyGather | None
+        self,
+        model: FSDPModule,
+        prepare: Callable[[], None] | None,
+        early: EarlyGather | None,
+        norm: ReducedNorm | None,
     ) -> None:
-        """`prepare` is called before the weights are gathered for the first time in a step."""
+        """`prepare` is called before the weights are gathered for the first time in a step.
+
+        Without `norm` that of the gradients is taken when it is asked for.
+        """
         self._model = model
         self._prepare = prepare
         self._early = early
-        self._norm = ReducedNorm(model)
+        self._norm = norm
 
     @contextmanager
     def micro_batch(self, index: int, micro_batches: int) -> Iterator[None]:
         """Around forward and backward. Only the last one of a step reduces the gradients."""
         if index == 0:
-            self._norm.begin()
+            if self._norm:
+                self._norm.begin()
             if self._prepare:
                 self._prepare()
         is_last = index == micro_batches - 1
@@ -51,7 +59,7 @@ class FsdpWeights:
 
     def squared_norm(self, gradients: list[Tensor]) -> Tensor:
         """Of this rank's part of all gradients, a scalar of fp64."""
-        return self._norm.square(gradients)
+        return self._norm.square(gradients) if self._norm else squared_norm(gradients)
 
     def working(self, _master: nn.Parameter) -> Tensor | None:
         """What an update has to write beside the master."""
@@ -147,13 +155,17 @@ class WholeWeights:
 WorkingWeights = FsdpWeights | WholeWeights
 
 
-def working_weights(model: nn.Module, dtype: torch.dtype) -> WorkingWeights:
-    """Those of a parallelized model whose masters have their values."""
+def working_weights(model: nn.Module, dtype: torch.dtype, *, clips: bool) -> WorkingWeights:
+    """Those of a parallelized model whose masters have their values.
+
+    With `clips` the norm of the gradients is asked for in each step.
+    """
     if not isinstance(model, FSDPModule):
         return WholeWeights(model, dtype)
+    norm = ReducedNorm(model) if clips else None
     if gathers_float8(model):  # by scales that are known after the whole update
-        return FsdpWeights(model, partial(share_scales, model), None)
-    return FsdpWeights(model, None, EarlyGather(model))
+        return FsdpWeights(model, partial(share_scales, model), None, norm)
+    return FsdpWeights(model, None, EarlyGather(model), norm)
 
 
 def local(tensor: Tensor) -> Tensor:

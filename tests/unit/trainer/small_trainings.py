@@ -20,7 +20,7 @@ from kopeck_trainer.step_split import StepSplit
 from kopeck_trainer.stop_request import StopRequest
 from kopeck_trainer.task import TrainingTask
 from kopeck_trainer.timeline import HostTimeline
-from kopeck_trainer.update import prefer_fused, update_by
+from kopeck_trainer.update import prepare_optimizer, update_by
 from kopeck_trainer.windows.wish import WindowWish
 from kopeck_trainer.wishes import Wishes
 from kopeck_trainer.working_weights import working_weights
@@ -78,8 +78,9 @@ def a_step(
     training: TrainingConfig, task: TrainingTask, model: nn.Module, optimizer_of: Any
 ) -> OptimizerStep:
     optimizer = optimizer_of(model.named_parameters(), lr=0.01)
-    prefer_fused(optimizer)
-    weights = working_weights(model, compute_dtype(training.precision))
+    prepare_optimizer(optimizer, model)
+    clips = training.max_grad_norm is not None
+    weights = working_weights(model, compute_dtype(training.precision), clips=clips)
     return OptimizerStep(
         task=task,
         model=model,

@@ -59,7 +59,7 @@ def _norms(strategy: str, rounds: int) -> list[tuple[float, float]]:
     """Of a few steps: as reduced, and of what the parameters have."""
     training = replace(with_sharding(TRAINING, strategy), precision="fp32")
     model = sharded(an_uneven_task(rounds), training)
-    weights = working_weights(model, torch.float32)
+    weights = working_weights(model, torch.float32, clips=True)
     found = []
     for step in range(3):
         for index in range(2):

@@ -1,6 +1,6 @@
 """What a training computes does not depend on how many ranks compute it. Real ranks over gloo."""
 
-import copy
+from collections.abc import Iterable
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -20,7 +20,7 @@ from kopeck_trainer.sharding import own_groups
 from kopeck_trainer.step_split import StepSplit
 from kopeck_trainer.task import TrainingTask
 from kopeck_trainer.timeline import HostTimeline
-from kopeck_trainer.update import prefer_fused
+from kopeck_trainer.update import prepare_optimizer
 from tests.unit.trainer.builders import toy
 from tests.unit.trainer.on_ranks import on_ranks
 from tests.unit.trainer.small_trainings import (
@@ -62,22 +62,44 @@ def test_losses_and_weights_are_the_same_at_every_world_size_and_accumulation(
             assert found == pytest.approx(expected, rel=1e-5)
 
 
-@pytest.mark.parametrize("max_grad_norm", [None, 0.1])
-@pytest.mark.parametrize("precision", ["fp32", "bf16"])
+def sgd(named: Iterable[tuple[str, nn.Parameter]], lr: float) -> torch.optim.SGD:
+    """As fast as AdamW with the rate that is meant for it would be too much."""
+    return torch.optim.SGD((parameter for _, parameter in named), lr=lr / 10, momentum=0.9)
+
+
+def tuning(named: Iterable[tuple[str, nn.Parameter]], lr: float) -> torch.optim.AdamW:
+    """Of some parameters of each group but one, and of none of that."""
+    chosen = [each for name, each in named if "inner" in name or name == "blocks.0.outer.weight"]
+    return torch.optim.AdamW(chosen, lr=lr)
+
+
+@pytest.mark.parametrize(
+    ("precision", "max_grad_norm", "optimizer"),
+    [
+        ("fp32", None, torch.optim.AdamW),
+        ("fp32", 0.1, torch.optim.AdamW),
+        ("bf16", None, torch.optim.AdamW),
+        ("bf16", 0.1, torch.optim.AdamW),
+        ("fp32", 0.1, sgd),
+        ("fp32", 0.1, tuning),
+    ],
+)
 def test_every_strategy_computes_the_same(
-    tmp_path: Path, precision: Any, max_grad_norm: float | None
+    tmp_path: Path, precision: Any, max_grad_norm: float | None, optimizer: Any
 ) -> None:
     training = replace(TRAINING, precision=precision, max_grad_norm=max_grad_norm)
-    [expected] = on_ranks(1, losses, tmp_path, with_sharding(training, "full"))
+    full_sharding = with_sharding(training, "full")
+    [expected] = on_ranks(1, losses, tmp_path, full_sharding, optimizer)
     for ranks, strategy, micro_batches in [
         (1, "auto", 4),
         (2, "replicate", 2),
         (4, "hybrid", 1),
         (4, "hybrid", 3),
         (4, "replicate", 3),
+        (3, "full", 2),
     ]:
         split = replace(training, micro_batch_size=12 // ranks // micro_batches)
-        for found in on_ranks(ranks, losses, tmp_path, with_sharding(split, strategy)):
+        for found in on_ranks(ranks, losses, tmp_path, with_sharding(split, strategy), optimizer):
             assert found == pytest.approx(expected, rel=1e-5 if precision == "fp32" else 2e-3)
 
 
@@ -314,7 +336,25 @@ def test_blocks_are_the_children_of_the_largest_list_of_one_class() -> None:
     ],
 )
 def test_a_fused_optimizer_is_used_unless_the_user_chose(optimizer: Any, fused: object) -> None:
-    made = optimizer(copy.deepcopy(nn.Linear(1, 1)).parameters(), lr=0.1)
-    prefer_fused(made)
+    made = optimizer((model := nn.Linear(1, 1)).parameters(), lr=0.1)
+    prepare_optimizer(made, model)
     assert made.param_groups[0]["fused"] is fused
-    prefer_fused(torch.optim.Adagrad(nn.Linear(1, 1).parameters()))  # has none on GPUs
+    adagrad = torch.optim.Adagrad(model.parameters())  # has none on GPUs
+    prepare_optimizer(adagrad, model)
+    assert adagrad.param_groups[0]["fused"] is None
+
+
+class OwnAdamW(torch.optim.AdamW):
+    """May have a step of its own, which knows nothing of scaled gradients."""
+
+
+def test_the_fused_kernel_of_a_derived_class_is_not_taken_for_granted() -> None:
+    made = OwnAdamW((model := nn.Linear(1, 1)).parameters())
+    prepare_optimizer(made, model)
+    assert made.param_groups[0]["fused"] is None
+
+
+def test_an_optimizer_of_other_parameters_is_refused() -> None:
+    made = torch.optim.AdamW(nn.Linear(1, 1).parameters())
+    with pytest.raises(ConfigurationError, match="make it of the named parameters"):
+        prepare_optimizer(made, nn.Linear(1, 1))
