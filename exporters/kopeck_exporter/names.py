@@ -243,7 +243,8 @@ NONFINITE_LOSSES_TOTAL = Metric(
     unit="steps",
     labels=WORKER_LABELS,
     exported_by="worker",
-    help="Steps whose loss was NaN or infinite. All workers see the same loss: take the maximum.",
+    help="Steps whose loss, or norm of gradients to be clipped, was NaN or infinite. "
+    "All workers see the same: take the maximum.",
 )
 LOSS_SPIKES_TOTAL = Metric(
     name="kopeck_loss_spikes_total",

@@ -61,7 +61,7 @@ class Figures:
     """Of the whole job, as of `step`."""
     loss: float | None = None
     nonfinite_losses: int | None = None
-    """Steps of this process whose loss was NaN or infinite."""
+    """Steps of this process whose loss, or norm of gradients to clip, was NaN or infinite."""
     loss_spikes: int | None = None
     """Steps whose loss was far above those before."""
     step_seconds: float | None = None

@@ -156,7 +156,7 @@ class Loop:
 
     def _tell(self, step: StepUnderWay, totals: Totals) -> None:
         now = monotonic()
-        wrong = self.losses.seen(totals.loss)
+        wrong = self.losses.seen(totals.loss, is_skipped=totals.is_skipped)
         self.reporter.update(
             tokens=step.tokens,
             nonfinite_losses=self.losses.nonfinite,

@@ -1,4 +1,4 @@
-"""Losses that a user wants to hear of: not finite, or far above those before."""
+"""Steps that a user wants to hear of: loss or gradients not finite, or a loss far above others."""
 
 import math
 from collections import deque
@@ -23,11 +23,17 @@ class LossWatch:
     spikes: int = 0
     recent: deque[float] = field(default_factory=lambda: deque(maxlen=RECENT_LOSSES))
 
-    def seen(self, loss: float) -> str | None:
-        """What is wrong with the loss of a step, None if nothing is."""
+    def seen(self, loss: float, *, is_skipped: bool = False) -> str | None:
+        """What is wrong with the loss of a step, None if nothing is.
+
+        It `is_skipped` where the gradients were not finite, whose norm is clipped.
+        """
         if not math.isfinite(loss):
             self.nonfinite += 1
             return f"the loss is {loss}"
+        if is_skipped:
+            self.nonfinite += 1
+            return "the norm of the gradients is not finite, so nothing was updated"
         is_spike = self._is_spike(loss)
         self.recent.append(loss)  # so that a level that stays is no spike for long
         if not is_spike:

@@ -44,7 +44,7 @@ class OptimizerStep:
 
         All ranks learn of the same step what one of them was asked or wishes for, through the one
         reduction that also carries loss, count and gradient norm. Nothing here waits for the
-        device.
+        device, clipping by an optimizer that is not fused apart.
         """
         sums = self._accumulate(batches, micro_batches)
         self.split.computed()
@@ -54,12 +54,12 @@ class OptimizerStep:
         loss_sum, count, squares, *wished = local.unbind()
         count = count.clamp(min=1)
         # FSDP has averaged over the ranks what is to be divided by the count of all of them.
-        factor = self._scale(squares, self.ranks / count).float()
+        factor = self._scale(squares, self.ranks / count)
         with self.split.waiting("checkpoint"):
             self.before_update()
-        self.update.apply(gradients, factor)
+        self.update.apply(gradients, factor.float())
         self.split.ended()
-        return PendingTotals(loss_sum / count, wished)
+        return PendingTotals(loss_sum / count, factor, wished)
 
     def probe(self, batch: Any) -> tuple[float, float]:
         """Mean loss and norm of its gradient, of one batch of each rank. Nothing is updated."""

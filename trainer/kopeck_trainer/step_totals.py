@@ -1,5 +1,6 @@
 """What one step came to, over all ranks, read without holding up the device."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -13,6 +14,8 @@ class Totals:
 
     loss: float
     """Mean over the global batch."""
+    is_skipped: bool
+    """True if the weights are as before: the norm of the gradients was not finite."""
     stop: bool
     """True if any rank was asked to stop."""
     save: bool
@@ -24,9 +27,12 @@ class Totals:
 class PendingTotals:
     """On their way from the device. Read them once the next step is under way."""
 
-    def __init__(self, loss: Tensor, wishes: Sequence[Tensor]) -> None:
-        """`wishes` to stop, to save, for a window: how many ranks have them."""
-        numbers = torch.stack([loss, *wishes])
+    def __init__(self, loss: Tensor, factor: Tensor, wishes: Sequence[Tensor]) -> None:
+        """`factor` of the gradients is NaN where nothing is updated.
+
+        `wishes` to stop, to save, for a window: how many ranks have them.
+        """
+        numbers = torch.stack([loss, factor, *wishes])
         self._numbers = numbers
         self._arrived: torch.cuda.Event | None = None
         if numbers.is_cuda:
@@ -40,5 +46,11 @@ class PendingTotals:
         """Waits until the device has done the step."""
         if self._arrived:
             self._arrived.synchronize()
-        loss, stops, saves, windows = self._numbers.tolist()
-        return Totals(loss=loss, stop=stops > 0, save=saves > 0, window=windows > 0)
+        loss, factor, stops, saves, windows = self._numbers.tolist()
+        return Totals(
+            loss=loss,
+            is_skipped=math.isnan(factor),
+            stop=stops > 0,
+            save=saves > 0,
+            window=windows > 0,
+        )

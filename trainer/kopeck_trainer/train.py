@@ -155,7 +155,7 @@ def _step(
         task=setting.task,
         model=model,
         weights=weights,
-        update=update_by(optimizer, weights),
+        update=update_by(optimizer, weights, clips=clips),
         max_grad_norm=max_grad_norm,
         ranks=setting.rank.world_size,
         replicas=sharding.replicas,

@@ -21,9 +21,10 @@ FUSED_WHEN_SHARDED = (Adam, AdamW)
 class TorchUpdate:
     """By any optimizer."""
 
-    def __init__(self, optimizer: Optimizer, weights: WorkingWeights) -> None:
+    def __init__(self, optimizer: Optimizer, weights: WorkingWeights, *, clips: bool) -> None:
         self._optimizer = optimizer
         self._weights = weights
+        self._clips = clips
         self._scales = type(optimizer) in SCALING and all(
             group["fused"] for group in optimizer.param_groups
         )
@@ -35,12 +36,12 @@ class TorchUpdate:
         return [local(master.grad) for master in masters if master.grad is not None]
 
     def apply(self, gradients: list[Tensor], factor: Tensor) -> None:
-        """Update by `gradients` times `factor`. A fused optimizer does nothing where it is NaN."""
+        """Update by `gradients` times `factor`, a scalar; not at all where that is NaN."""
         if self._scales:
             self._scaled_by(1 / factor, factor.isnan().float())
             self._optimizer.step()
             self._scaled_by(None, None)
-        else:
+        elif not (self._clips and factor.isnan()):  # the host waits, which fused kernels spare it
             torch._foreach_mul_(gradients, factor)
             self._optimizer.step()
         self.forget_gradients()
@@ -130,13 +131,13 @@ class FusedAdamW:
 Update = TorchUpdate | FusedAdamW
 
 
-def update_by(optimizer: Optimizer, weights: WorkingWeights) -> Update:
-    """The fastest that computes what `optimizer` would."""
+def update_by(optimizer: Optimizer, weights: WorkingWeights, *, clips: bool) -> Update:
+    """The fastest that computes what `optimizer` would. Without `clips` no factor is NaN."""
     if type(optimizer) is AdamW and all(map(_is_plain, optimizer.param_groups)):
         hooks: Any = optimizer
         if not (hooks._optimizer_step_pre_hooks or hooks._optimizer_step_post_hooks):  # noqa: SLF001
             return FusedAdamW(optimizer, weights)
-    return TorchUpdate(optimizer, weights)
+    return TorchUpdate(optimizer, weights, clips=clips)
 
 
 def prepare_optimizer(optimizer: Optimizer, model: nn.Module) -> None:

@@ -96,7 +96,10 @@ class TrainingStatus(Spec):
         None, ge=0, description="Calls that ran eagerly after warm-up, this attempt."
     )
     nonfinite_losses: int | None = Field(
-        None, ge=0, description="Steps whose loss was NaN or infinite, this attempt."
+        None,
+        ge=0,
+        description="Steps whose loss, or norm of gradients to be clipped, was NaN or infinite, "
+        "this attempt.",
     )
     loss_spikes: int | None = Field(
         None, ge=0, description="Steps whose loss was far above those before, this attempt."

@@ -10,7 +10,7 @@ def first_wrong_loss(before: TrainingStatus | None, after: TrainingStatus | None
     """
     before, after = before or TrainingStatus(), after or TrainingStatus()
     kinds = {
-        "is not finite": (before.nonfinite_losses, after.nonfinite_losses),
+        "or its gradient is not finite": (before.nonfinite_losses, after.nonfinite_losses),
         "jumped": (before.loss_spikes, after.loss_spikes),
     }
     new = [kind for kind, (earlier, now) in kinds.items() if now and not earlier]

@@ -10,7 +10,7 @@ def counted(nonfinite: int | None, spikes: int | None) -> TrainingStatus:
 
 def test_the_first_of_each_kind_is_told() -> None:
     assert first_wrong_loss(counted(0, 0), counted(2, 0)) == (
-        "the loss is not finite, at step 9 or before; see the trainer's log"
+        "the loss or its gradient is not finite, at step 9 or before; see the trainer's log"
     )
     assert first_wrong_loss(counted(2, 0), counted(3, 1)) == (
         "the loss jumped, at step 9 or before; see the trainer's log"
@@ -24,7 +24,7 @@ def test_later_ones_are_not() -> None:
 def test_an_attempt_that_begins_diverged_is_told_of_too() -> None:
     said = first_wrong_loss(None, counted(1, 1))
     assert said
-    assert said.startswith("the loss is not finite and jumped, ")
+    assert said.startswith("the loss or its gradient is not finite and jumped, ")
 
 
 def test_nothing_is_told_of_what_is_unknown() -> None:

@@ -85,7 +85,7 @@ def a_step(
         task=task,
         model=model,
         weights=weights,
-        update=update_by(optimizer, weights),
+        update=update_by(optimizer, weights, clips=clips),
         max_grad_norm=training.max_grad_norm,
         ranks=torch.distributed.get_world_size(),
         replicas=a_sharding(training).replicas,

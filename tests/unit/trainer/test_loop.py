@@ -44,7 +44,9 @@ class Recording:
             self.most_ahead = max(self.most_ahead, self.ran - len(self.told))
         self.ran += 1
         wishes = (self.ran == self.stops_at, self.ran == self.wishes_at, self.ran == self.window_at)
-        return PendingTotals(torch.tensor(0.5), [torch.tensor(float(each)) for each in wishes])
+        return PendingTotals(
+            torch.tensor(0.5), torch.ones(()), [torch.tensor(float(each)) for each in wishes]
+        )
 
     @property
     def is_settled(self) -> bool:

@@ -26,6 +26,13 @@ def test_a_loss_that_is_not_finite_is_counted_and_spoils_nothing(
     assert (watch.nonfinite, watch.spikes) == (1, 0)
 
 
+def test_a_step_that_is_skipped_is_counted_as_well(watch: LossWatch) -> None:
+    assert watch.seen(2.1, is_skipped=True) == (
+        "the norm of the gradients is not finite, so nothing was updated"
+    )
+    assert (watch.nonfinite, watch.spikes) == (1, 0)
+
+
 def test_a_jump_is_a_spike_and_a_hard_batch_is_none(watch: LossWatch) -> None:
     assert watch.seen(2.4) is None
     assert watch.seen(9.0) == "the loss has jumped to 9.0000"

@@ -1,8 +1,10 @@
 """What a training computes does not depend on how many ranks compute it. Real ranks over gloo."""
 
+import math
 from collections.abc import Iterable
 from dataclasses import replace
 from functools import partial
+from itertools import count, pairwise
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +31,7 @@ from tests.unit.trainer.small_trainings import (
     a_step,
     full,
     losses,
+    no_wishes,
     sharded,
     the_batches,
     the_toy,
@@ -148,6 +151,55 @@ def test_one_rank_clips_as_it_does_with_fsdp(tmp_path: Path, optimizer: Any) -> 
     [with_fsdp] = on_ranks(1, losses, tmp_path, with_sharding(training, "full"), optimizer)
     [without] = on_ranks(1, losses, tmp_path, training, optimizer)
     assert without == pytest.approx(with_fsdp, rel=1e-6)
+
+
+def after_an_infinite_gradient(training: TrainingConfig) -> list[tuple[list[bool], bool]]:
+    """By optimizer: which of three steps were skipped, and whether only those left all weights."""
+    return [_after_an_infinite_gradient(training, optimizer) for optimizer in ADAMW_AND_SGD]
+
+
+ADAMW_AND_SGD = (
+    torch.optim.AdamW,
+    partial(torch.optim.AdamW, fused=False),
+    partial(torch.optim.SGD, momentum=0.9, fused=False),
+    partial(torch.optim.SGD, momentum=0.9, weight_decay=0.1),
+)
+
+
+def _after_an_infinite_gradient(
+    training: TrainingConfig, optimizer_of: Any
+) -> tuple[list[bool], bool]:
+    calls = count()
+
+    def loss(output: Tensor, batch: Any) -> tuple[Tensor, int]:
+        """Finite; its gradient, in the second step on the first rank, is not."""
+        if next(calls) == 1 and torch.distributed.get_rank() == 0:
+            output = output + (output - output.detach()).sqrt() * 0
+        return toy.squared_error(output, batch)
+
+    task = replace(the_toy(), loss=loss)
+    model = sharded(task, training)
+    step = a_step(training, task, model, lambda named, lr: optimizer_of([p for _, p in named], lr))
+    batches = the_batches(training, task)
+    weights, skipped = [full(model)], []
+    for index in range(3):
+        samples = index * training.global_batch_size
+        totals = step.run(batches.of_step(samples), batches.per_step, no_wishes()).read()
+        assert math.isfinite(totals.loss)
+        skipped.append(totals.is_skipped)
+        weights.append(full(model))
+    return skipped, [one == other for one, other in pairwise(weights)] == skipped
+
+
+@pytest.mark.parametrize(("ranks", "strategy"), [(1, "auto"), (2, "full")])
+def test_a_gradient_that_is_not_finite_updates_nothing(
+    tmp_path: Path, ranks: int, strategy: str
+) -> None:
+    training = replace(TRAINING, max_grad_norm=0.1, micro_batch_size=12 // ranks)
+    for found in on_ranks(
+        ranks, after_an_infinite_gradient, tmp_path, with_sharding(training, strategy)
+    ):
+        assert found == [([False, True, False], True)] * len(ADAMW_AND_SGD)
 
 
 @pytest.mark.parametrize("reshard", [True, False])
