@@ -1,4 +1,8 @@
-"""`python -m tests.gpu.two_ranks`: strategies agree on two GPUs, and a rank that hangs is named."""
+"""`python -m tests.gpu.two_ranks`: strategies agree on two GPUs, and a rank that hangs is named.
+
+So do weights that are gathered during the update and those of the forward's own gathering, and
+what is gathered before its update is told apart.
+"""
 
 import sys
 import tempfile
@@ -14,8 +18,20 @@ WORKERS = {"full": 1, "hybrid": 2, "replicate": 1}
 """By strategy; `hybrid` shards inside a worker."""
 DIFFERENCE = 1e-3
 """Relative, over all steps, in fp32."""
-GATHERED_LATE = {"strategy": "full", "reshardAfterForward": True}
-"""Nothing is gathered before the forward that needs it."""
+GATHERED = ("early", "late", "stale")
+GATHERED_STEPS = 5
+"""Compared in bf16, before roundings add up; the second is the first with weights of an update."""
+SEVERAL_GROUPS = {
+    "vocabulary": 4096,
+    "dim": 256,
+    "layers": 6,
+    "heads": 4,
+    "groups": 2,
+    "hidden": 1024,
+    "sequence": 256,
+    "learning_rate": 1e-2,
+}
+"""Of which three are gathered early; one update changes the loss far more than roundings do."""
 HANG_SECONDS = 5
 
 
@@ -23,24 +39,30 @@ def main() -> int:
     losses = {
         strategy: _losses({"strategy": strategy}, workers) for strategy, workers in WORKERS.items()
     }
-    losses["gathered late"] = _losses(GATHERED_LATE, workers=1)
+    gathered = {when: _losses_gathered(when) for when in GATHERED}
     hang = _hang()
     named = ["rank 0 waits in nccl:", "for rank 1 (at toy.py:"]
     bars = {
         **{
             f"{strategy} differs from full": bar(
-                max(abs(a - b) / b for a, b in zip(each, losses["full"], strict=True)),
-                "<=",
-                DIFFERENCE,
+                _difference(each, losses["full"]), "<=", DIFFERENCE
             )
             for strategy, each in losses.items()
         },
+        "gathered early differs from late": bar(
+            _difference(gathered["early"], gathered["late"]), "<=", DIFFERENCE
+        ),
+        "stale differs from late": bar(
+            _difference(gathered["stale"], gathered["late"]), ">=", 2 * DIFFERENCE
+        ),
         "exit code of the hang": bar(hang["exit code"], "==", exit_codes.HANG),
         "named in its message": bar(
             sum(words in hang["message"] for words in named), "==", len(named)
         ),
     }
-    return keep("two_ranks", 2, {"losses": losses, "hang": hang, "bars": bars})
+    return keep(
+        "two_ranks", 2, {"losses": losses, "gathered": gathered, "hang": hang, "bars": bars}
+    )
 
 
 def _losses(sharding: dict[str, Any], workers: int) -> list[float]:
@@ -58,6 +80,28 @@ def _losses(sharding: dict[str, Any], workers: int) -> list[float]:
     )
     say(f"{sharding}: {run.losses[0]:.4f} to {run.losses[-1]:.4f}")
     return [round(loss, 5) for loss in run.losses]
+
+
+def _losses_gathered(when: str) -> list[float]:
+    """Of the first steps, with clipping, as `ours.train` has it."""
+    run = ours.train(
+        2,
+        entrypoint="tests.gpu.gathering:build",
+        parameters={**SEVERAL_GROUPS, "gathered": when},
+        training={
+            "globalBatchSize": 32,
+            "microBatchSize": 8,
+            "precision": "bf16",
+            "sharding": {"strategy": "full", "reshardAfterForward": False},
+        },
+    )
+    say(f"gathered {when}: {run.losses[0]:.4f} to {run.losses[-1]:.4f}")
+    return [round(loss, 5) for loss in run.losses[:GATHERED_STEPS]]
+
+
+def _difference(found: list[float], others: list[float]) -> float:
+    """The largest of a step, relative."""
+    return max(abs(a - b) / b for a, b in zip(found, others, strict=True))
 
 
 def _hang() -> dict[str, Any]:
