@@ -66,8 +66,8 @@ def full(model: nn.Module) -> dict[str, list[float]]:
     return {name: whole(value).flatten().tolist() for name, value in model.named_parameters()}
 
 
-def whole(parameter: nn.Parameter) -> Tensor:
-    return parameter.full_tensor() if isinstance(parameter, DTensor) else parameter
+def whole(tensor: Tensor) -> Tensor:
+    return tensor.full_tensor() if isinstance(tensor, DTensor) else tensor
 
 
 def the_toy() -> TrainingTask:

@@ -4,12 +4,13 @@ import fcntl
 import shutil
 import threading
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 import pytest
 import torch
 from torch import distributed as dist
 from torch import nn
+from torch.utils._pytree import tree_map_only
 
 from kopeck_trainer.checkpoint.background import BackgroundSaver
 from kopeck_trainer.checkpoint.fence import inside_fence, raise_fence
@@ -19,7 +20,11 @@ from kopeck_trainer.checkpoint.manifest import Position
 from kopeck_trainer.checkpoint.saving import Saver
 from kopeck_trainer.checkpoint.state import TrainedState
 from kopeck_trainer.errors import AttemptReplacedError, ConfigurationError
+from tests.unit.trainer.builders import toy
 from tests.unit.trainer.on_ranks import on_ranks
+from tests.unit.trainer.small_trainings import sharded, the_toy, whole
+
+TOY_STEPS = 3
 
 
 def a_state(weight: float, width: int = 2) -> TrainedState:
@@ -140,6 +145,47 @@ def save_after_being_replaced(folder: Path) -> None:
 def test_an_older_attempt_may_not_commit(folder: Path, meeting: Path) -> None:
     on_ranks(2, save_after_being_replaced, meeting, folder)
     assert [str(name) for name in complete_checkpoints(folder)] == ["step-10.a0"]
+
+
+def everything(state: TrainedState) -> Any:
+    """Weights and optimizer, of whole tensors from the shards of all ranks."""
+    return tree_map_only(torch.Tensor, lambda tensor: whole(tensor).tolist(), state.read())
+
+
+def a_toy_state() -> TrainedState:
+    task = the_toy()
+    model = sharded(task)
+    return TrainedState(model=model, optimizer=task.optimizer(model.named_parameters()))
+
+
+def train_and_save_the_toy(folder: Path) -> Any:
+    open_folder(folder, 0)
+    state = a_toy_state()
+    for step in range(TOY_STEPS):
+        torch.autograd.backward(state.model(torch.full((2, toy.WIDTH), 1.0 + step)).square().sum())
+        state.optimizer.step()
+        state.optimizer.zero_grad()
+    position = Position(step=TOY_STEPS, samples=TOY_STEPS * 8)
+    Saver(folder=folder, attempt=0, keep=2).save(state.read(), position)
+    return everything(state)
+
+
+def resume_the_toy(folder: Path, attempt: int) -> Any:
+    open_folder(folder, attempt)
+    state = a_toy_state()
+    load_newest(folder, state)
+    return everything(state)
+
+
+def test_weights_and_optimizer_are_the_same_to_the_bit_on_more_and_on_fewer_ranks(
+    folder: Path, meeting: Path
+) -> None:
+    saved, _ = on_ranks(2, train_and_save_the_toy, meeting, folder)
+    state = saved["optimizer"]["state"]["head.weight"]
+    assert state["step"] == TOY_STEPS
+    assert any(state["exp_avg"][0])
+    for attempt, ranks in enumerate([1, 3], start=1):
+        assert on_ranks(ranks, resume_the_toy, meeting, folder, attempt) == [saved] * ranks
 
 
 def save_while_training_goes_on(folder: Path) -> None:
