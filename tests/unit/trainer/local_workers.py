@@ -90,13 +90,17 @@ class LocalJob:
             worker.exit_code() for worker in self.start(config, workers=workers, attempt=attempt)
         ]
 
+    @property
+    def told_step(self) -> int:
+        """The last one that rank 0 has said to be past; 0 before the first."""
+        lines = [line for line in self.workers[0].output.splitlines() if "  loss " in line]
+        return max((int(line.split()[1].partition("/")[0]) for line in lines), default=0)
+
     def step_reached(self, step: int) -> None:
         """Wait until rank 0 has said that it is past `step`."""
 
         def says() -> None:
-            lines = [line for line in self.workers[0].output.splitlines() if "  loss " in line]
-            steps = [int(line.split()[1].partition("/")[0]) for line in lines]
-            assert max(steps, default=0) >= step, self.workers[0].output
+            assert self.told_step >= step, self.workers[0].output
 
         eventually(says, seconds=END_SECONDS)
 

@@ -4,9 +4,10 @@ import json
 import os
 import signal
 from pathlib import Path
+from time import monotonic
 
 from kopeck_trainer.exit_codes import CHECKPOINTED, CONFIGURATION, PEER_LOST
-from tests.unit.trainer.local_workers import END_SECONDS, LocalJob
+from tests.unit.trainer.local_workers import END_SECONDS, LocalJob, Worker
 from tests.waiting import eventually
 
 ENDLESS = 1_000_000
@@ -82,22 +83,51 @@ def test_a_worker_imports_torch_and_builds_while_it_waits_for_worker_0(job: Loca
     assert [first.exit_code(), second.exit_code()] == [0, 0], first.output
 
 
-def test_a_stop_of_one_worker_saves_the_same_step_on_all_and_a_resize_goes_on_from_it(
+def test_workers_stopped_at_different_moments_save_the_same_step_and_leave_within_their_grace(
     job: LocalJob,
 ) -> None:
-    stopped, other = job.start(job.config(steps=ENDLESS), workers=2)
+    job.environ["KOPECK_GRACE_SECONDS"] = str(END_SECONDS)
+    config = job.config(entrypoint="held:build", steps=ENDLESS)
+    config["parameters"] = {"gate": str(job.folder)}
+    config["training"]["checkpoint"]["everySteps"] = ENDLESS
+    first, second = job.start(config, workers=2)
     job.step_reached(3)
-    stopped.process.send_signal(signal.SIGTERM)
-    assert [stopped.exit_code(), other.exit_code()] == [CHECKPOINTED] * 2, stopped.output
-    ends = [stopped.termination(), other.termination()]
-    assert {end["exitClass"] for end in ends} == {"checkpointed"}
-    assert ends[0]["step"] == ends[1]["step"] == ends[0]["checkpointStep"]
-    assert "firstFailure" not in ends[0]
+    asked_at = monotonic()
+    first.process.send_signal(signal.SIGSTOP)  # a slow launcher: else all would stop now
+    first.process.send_signal(signal.SIGTERM)
+    job.step_reached(job.told_step + 1)
+    second.process.send_signal(signal.SIGTERM)
+    eventually(lambda: exists(job.folder / "held"), seconds=END_SECONDS)
+    first.process.send_signal(signal.SIGCONT)
+    eventually(lambda: is_stopping(first), seconds=END_SECONDS)
+    for worker in (first, second):
+        worker.process.send_signal(signal.SIGTERM)  # once more
+    (job.folder / "released").touch()
+    assert [first.exit_code(), second.exit_code()] == [CHECKPOINTED] * 2, first.output
+    assert monotonic() - asked_at < END_SECONDS
 
-    last_step = ends[0]["step"] + 1
-    assert job.run(job.config(steps=last_step), workers=1, attempt=1) == [0]
-    assert f"resumed after step {ends[0]['step']}" in job.workers[0].output
-    assert job.workers[0].termination()["samples"] == last_step * 8
+    ends = [first.termination(), second.termination()]
+    step = ends[0]["step"]
+    assert [end["checkpointStep"] for end in ends] == [end["step"] for end in ends] == [step] * 2
+    for end in ends:
+        assert end["exitClass"] == "checkpointed"
+        assert end["message"] == "stopped by SIGTERM after a checkpoint"
+        assert "firstFailure" not in end  # such as a rank that had to be killed
+    assert committed(job) == [f"step-{step}.a0"]
+    shards = job.checkpoints.glob("step-*/__*")
+    assert {path.name.split("_")[2] for path in shards} == {"0", "1"}  # the ranks
+
+    assert job.run(job.config(steps=step + 1), workers=1, attempt=1) == [0]
+    assert f"resumed after step {step}" in job.workers[0].output
+    assert job.workers[0].termination()["samples"] == (step + 1) * 8
+
+
+def exists(path: Path) -> None:
+    assert path.exists()
+
+
+def is_stopping(worker: Worker) -> None:
+    assert "kopeck: stopping: " in worker.output
 
 
 def test_a_stop_without_checkpoints_is_not_called_a_checkpoint(job: LocalJob) -> None:
