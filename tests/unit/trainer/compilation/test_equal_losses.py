@@ -2,22 +2,33 @@
 
 import pytest
 
+from kopeck_trainer.compilation.numerics import LOSS_TOLERANCE, NORM_TOLERANCE
 from tests.unit.trainer.local_workers import LocalJob
+from tests.unit.trainer.recorded_steps import run_recorded
 
 STEPS = 50
 
 
-def test_the_loss_after_fifty_steps_is_the_same_in_every_mode_and_number_of_processes(
-    job: LocalJob,
-) -> None:
-    losses = {}
+def test_fifty_steps_are_the_same_in_every_mode_and_number_of_processes(job: LocalJob) -> None:
+    trainings = {}
     for attempt, (mode, workers) in enumerate(
         [("off", 1), ("off", 2), ("default", 1), ("default", 2)]
     ):
-        config = job.config(steps=STEPS, compile={"mode": mode}, checkpoint=None)
-        assert job.run(config, workers=workers, attempt=attempt) == [0] * workers
+        trainings[mode, workers] = run_recorded(
+            job,
+            workers=workers,
+            attempt=attempt,
+            steps=STEPS,
+            compile={"mode": mode},
+            checkpoint=None,
+        )
         end = job.workers[0].termination()
         assert (end["compileMode"], end["samples"]) == (mode, STEPS * 8)
-        losses[mode, workers] = end["loss"]
-    expected = losses["off", 1]
-    assert losses == {key: pytest.approx(expected, rel=1e-3) for key in losses}
+    expected = trainings["off", 1]
+    losses = pytest.approx([each.loss for each in expected], rel=LOSS_TOLERANCE)
+    norms = pytest.approx([each.gradient_norm for each in expected], rel=NORM_TOLERANCE)
+    assert [each.step for each in expected] == list(range(1, STEPS + 1))
+    for name, steps in trainings.items():
+        assert [each.loss for each in steps] == losses, name
+        assert [each.gradient_norm for each in steps] == norms, name
+        assert [each.samples for each in steps] == [each.samples for each in expected], name
