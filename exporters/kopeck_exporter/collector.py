@@ -131,7 +131,7 @@ class WorkerCollector(Collector):
         yield from self._families.if_known(
             names.LOSS, furthest_report(ranks).loss if fresh else None
         )
-        if ranks[0].is_fresh(now_seconds):
+        if ranks[0].is_stepping(now_seconds):
             median = ranks[0].report.steady_step_seconds
             yield from self._families.if_known(names.STEP_MEDIAN_SECONDS, median)
         rate = samples_per_second(ranks, now_seconds)

@@ -123,7 +123,7 @@ STEP_MEDIAN_SECONDS = Metric(
     labels=WORKER_LABELS,
     exported_by="worker",
     help="Median of the last 20 optimizer steps after the warm-up, seen by the worker's first "
-    "rank. Absent before, and when reports have stopped.",
+    "rank. Absent before, and when reports or steps have stopped.",
 )
 LOSS = Metric(
     name="kopeck_loss",
@@ -139,8 +139,9 @@ SAMPLES_PER_SECOND = Metric(
     unit="samples_per_second",
     labels=WORKER_LABELS,
     exported_by="worker",
-    help="Samples per second over recent steps, summed over the worker's ranks. "
-    "Absent when a rank's rate is unknown or its reports have stopped.",
+    help="Samples per second over recent steps, summed over the worker's ranks. Absent when a "
+    "rank's rate is unknown, and when its reports or its steps have stopped: no step has ended for "
+    "10 s and for ten times the mean of the last 20.",
 )
 MFU_RATIO = Metric(
     name="kopeck_mfu_ratio",
@@ -149,7 +150,8 @@ MFU_RATIO = Metric(
     exported_by="worker",
     help="Model FLOPs utilization over recent steps, 0-1, the mean over the worker's ranks: what "
     "the model needs (forward counted once, times 3; attention as non-causal; no recomputation) / "
-    "the dense bf16 peak of the GPU. Absent where the peak is unknown, and in fp32.",
+    "the dense bf16 peak of the GPU. Absent where the peak is unknown, in fp32, and when reports "
+    "or steps have stopped.",
 )
 PHASE_SECONDS_TOTAL = Metric(
     name="kopeck_phase_seconds_total",

@@ -51,6 +51,11 @@ class Report:
     steady_step_seconds: float | None
     """Median of the last steps after the warm-up."""
     samples_per_second: float | None
+    """Over recent steps, as `mfu` is."""
+    mean_step_seconds: float | None
+    """Of recent steps, from the end of one to the end of the next."""
+    step_idle_seconds: float | None
+    """Since the last step ended."""
     mfu: float | None
     compile_mode: str | None
     compile_decision: CompileDecision | None
@@ -81,6 +86,8 @@ def read_report(message: Message) -> Report:
         step_seconds=number_if_known(message, "step_seconds"),
         steady_step_seconds=number_if_known(message, "steady_step_seconds"),
         samples_per_second=number_if_known(message, "samples_per_second"),
+        mean_step_seconds=number_if_known(message, "mean_step_seconds"),
+        step_idle_seconds=number_if_known(message, "step_idle_seconds"),
         mfu=number_if_known(message, "mfu"),
         compile_mode=word_if_known(message, "compile_mode"),
         compile_decision=decision_if_known(message, "compile_decision"),

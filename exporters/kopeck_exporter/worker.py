@@ -10,6 +10,12 @@ from kopeck_exporter.totals import ZERO, Totals
 
 STALE_SECONDS = 10.0  # a rank that lives reports every 2 s at the latest
 
+PAUSE_SECONDS = 10.0
+PAUSE_STEPS = 10
+"""How long no step may end, in seconds and in mean step times, the longer of the two, until the
+rates of recent steps say nothing of now. A usual checkpoint is shorter; what is longer, such as a
+compilation in the middle of a training, trains nothing and is paid for."""
+
 
 @dataclass(frozen=True, slots=True)
 class RankState:
@@ -33,6 +39,19 @@ class RankState:
 
     def is_fresh(self, now_seconds: float) -> bool:
         return self.age_seconds(now_seconds) <= STALE_SECONDS
+
+    def is_stepping(self, now_seconds: float) -> bool:
+        """Whether the rates of its recent steps hold now. A report alone, without steps, is none.
+
+        A program that does not tell when its last step ended is believed while it reports.
+        """
+        if not self.is_fresh(now_seconds):
+            return False
+        idle_seconds = self.report.step_idle_seconds
+        if idle_seconds is None:
+            return True
+        longest = max(PAUSE_SECONDS, PAUSE_STEPS * (self.report.mean_step_seconds or 0.0))
+        return idle_seconds + self.age_seconds(now_seconds) <= longest
 
 
 class Worker:
@@ -83,15 +102,15 @@ def furthest_report(ranks: list[RankState]) -> Report:
 
 
 def samples_per_second(ranks: list[RankState], now_seconds: float) -> float | None:
-    """Sum over `ranks`; None if the rate of one is unknown, or it has stopped reporting."""
+    """Sum over `ranks`; None if the rate of one is unknown, or it has stopped to step."""
     return total(
-        rank.report.samples_per_second if rank.is_fresh(now_seconds) else None for rank in ranks
+        rank.report.samples_per_second if rank.is_stepping(now_seconds) else None for rank in ranks
     )
 
 
 def mfu(ranks: list[RankState], now_seconds: float) -> float | None:
-    """Mean over `ranks`; None if it is unknown of one, or one has stopped reporting."""
-    summed = total(rank.report.mfu if rank.is_fresh(now_seconds) else None for rank in ranks)
+    """Mean over `ranks`; None if it is unknown of one, or one has stopped to step."""
+    summed = total(rank.report.mfu if rank.is_stepping(now_seconds) else None for rank in ranks)
     return None if summed is None else summed / len(ranks)
 
 

@@ -39,12 +39,22 @@ class RecentRate:
         self.ends.append((ended_at_seconds, samples_in_total))
 
     def samples_per_second(self) -> float | None:
-        """None until two steps have ended."""
+        """As of the last step; None until two have ended."""
         if len(self.ends) < 2:
             return None
         (first_end, first_samples), (last_end, last_samples) = self.ends[0], self.ends[-1]
         seconds = last_end - first_end
         return (last_samples - first_samples) / seconds if seconds > 0 else None
+
+    def mean_step_seconds(self) -> float | None:
+        """From end to end, so with all that came between steps; None until two have ended."""
+        if len(self.ends) < 2:
+            return None
+        return (self.ends[-1][0] - self.ends[0][0]) / (len(self.ends) - 1)
+
+    def idle_seconds(self, now_seconds: float) -> float | None:
+        """Since the last step ended; None before the first."""
+        return max(0.0, now_seconds - self.ends[-1][0]) if self.ends else None
 
 
 @dataclass

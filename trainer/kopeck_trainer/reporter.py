@@ -138,6 +138,8 @@ class Reporter:
             "peak_device_bytes": figures.peak_device_bytes,
             "peak_resident_bytes": _peak_resident_bytes(),
             "samples_per_second": figures.rate.samples_per_second(),
+            "mean_step_seconds": figures.rate.mean_step_seconds(),
+            "step_idle_seconds": figures.rate.idle_seconds(monotonic()),
             "mfu": figures.mfu,
             "step_bucket_counts": figures.histogram.counts,
             "step_seconds_sum": figures.histogram.sum_seconds,

@@ -24,7 +24,11 @@ from kopeck.plan.reports import trusted
 def training_while_running(
     before: TrainingStatus | None, report: Mapping[str, Any], workers: int
 ) -> TrainingStatus | None:
-    """Figures of a running attempt by worker 0's /progress; all workers take equal parts."""
+    """Figures of a running attempt by worker 0's /progress; all workers take equal parts.
+
+    What is not told this time stays as it was, but for speeds: the exporter leaves them out when
+    training stands still, and what a sample costs now is reckoned from them.
+    """
     report = trusted(report)
     if report.get("step") is None:
         return before
@@ -33,7 +37,8 @@ def training_while_running(
         "samples_per_second": None if speed is None else speed * workers,
         "reported_at": None if reported_at is None else _from_unix_seconds(reported_at),
     }
-    return _with_known(before, figures)
+    unknown = {name: None for name in ("samples_per_second", "mfu") if figures[name] is None}
+    return _with_known(before, figures).model_copy(update=unknown)
 
 
 def training_at_end(

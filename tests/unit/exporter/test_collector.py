@@ -267,6 +267,38 @@ def test_when_one_rank_stops_the_workers_rate_is_unknown(scraped: Scraped) -> No
     assert names.LOSS.name in shown
 
 
+RATES = {names.SAMPLES_PER_SECOND.name, names.MFU_RATIO.name, names.STEP_MEDIAN_SECONDS.name}
+
+
+@pytest.mark.parametrize(
+    ("mean_step_seconds", "idle_seconds", "are_known"),
+    [
+        (0.1, 10.0, True),
+        (0.1, 10.1, False),
+        (30.0, 300.0, True),
+        (30.0, 300.1, False),
+        (None, 10.1, False),
+    ],
+)
+def test_rates_go_when_no_step_has_ended_for_long_though_reports_go_on(
+    mean_step_seconds: float | None, idle_seconds: float, *, are_known: bool, scraped: Scraped
+) -> None:
+    usual = {"mean_step_seconds": mean_step_seconds}
+    scraped.receive(rank=0, step_idle_seconds=0.0, **usual)
+    scraped.receive(rank=1, step_idle_seconds=idle_seconds, **usual)
+    scraped.receive(rank=0, step_idle_seconds=idle_seconds, **usual)
+    shown = names_of(scraped.samples())
+    assert shown & RATES == (RATES if are_known else set())
+    assert names.LOSS.name in shown
+
+
+def test_the_age_of_a_report_is_time_without_a_step_too(scraped: Scraped) -> None:
+    for rank in (0, 1):
+        scraped.receive(rank=rank, step_idle_seconds=8.0, mean_step_seconds=0.1)
+    scraped.now_seconds = 2.5
+    assert not names_of(scraped.samples()) & RATES
+
+
 def test_the_loss_is_that_of_the_rank_that_is_furthest(scraped: Scraped) -> None:
     scraped.receive(rank=0, step=7, loss=1.5)
     scraped.receive(rank=1, step=6, loss=1.9)

@@ -75,6 +75,13 @@ def test_unknown_is_absent() -> None:
     assert not {"loss", "samplesPerSecond", "checkpointStep"} & shown.keys()
 
 
+def test_a_rate_of_steps_that_have_stopped_is_absent() -> None:
+    stalled = received({"step_idle_seconds": 11.0, "mean_step_seconds": 0.5}, processes=1)
+    shown = progress(0, stalled, now_seconds=100.0)
+    assert shown["step"] == 1
+    assert not {"samplesPerSecond", "mfu"} & shown.keys()
+
+
 def test_sums_wait_for_every_rank() -> None:
     shown = progress(0, received({"rank": 1, "step": 4}), now_seconds=100.0)
     assert shown["step"] == 4

@@ -30,7 +30,8 @@ WHOLE_IF_KNOWN = [
 NUMBERS = ["time", "step_seconds_sum"]
 NUMBERS_IF_KNOWN = [
     *("step_seconds", "steady_step_seconds", "jitter_seconds_sum"),
-    *("samples_per_second", "mfu", "compile_seconds", "profiler_idle_seconds"),
+    *("samples_per_second", "mean_step_seconds", "step_idle_seconds", "mfu"),
+    *("compile_seconds", "profiler_idle_seconds"),
 ]
 REQUIRED = [*WHOLE, *NUMBERS, "v", "step_bucket_counts", "phase_seconds"]
 OPTIONAL = [

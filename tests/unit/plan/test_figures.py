@@ -92,6 +92,19 @@ def test_what_is_not_reported_this_time_stays_as_it_was() -> None:
     assert (training.step, training.loss) == (13, 3.5)
 
 
+def test_a_speed_that_is_not_told_any_more_is_unknown_and_so_is_the_marginal_cost() -> None:
+    before = training_while_running(None, A_PROGRESS, workers=1)
+    stalled = {name: A_PROGRESS[name] for name in A_PROGRESS.keys() - {"samplesPerSecond", "mfu"}}
+    training = training_while_running(before, stalled, workers=1)
+    assert training is not None
+    assert (training.samples_per_second, training.mfu) == (None, None)
+    assert training.samples == 192
+    cost = money(a_ledger(a_segment()), training, runs=True)
+    assert cost.dollars_per_sample is not None
+    assert cost.dollars_per_sample.all_in is not None
+    assert cost.dollars_per_sample.marginal is None
+
+
 @pytest.mark.parametrize("report", [{}, {"v": 1, "worker": 0, "ranks": []}, {"step": "twelve"}])
 def test_a_worker_that_trains_no_step_yet_changes_nothing(report: dict[str, Any]) -> None:
     assert training_while_running(None, report, workers=2) is None

@@ -22,6 +22,16 @@ def test_the_rate_leaves_out_the_first_step_and_forgets_old_ones() -> None:
     assert rate.samples_per_second() == 4
 
 
+def test_how_long_no_step_has_ended_is_told_beside_how_long_steps_usually_take() -> None:
+    rate = RecentRate()
+    assert (rate.idle_seconds(100.0), rate.mean_step_seconds()) == (None, None)
+    rate.add(100.0, 8)
+    assert (rate.idle_seconds(100.5), rate.mean_step_seconds()) == (0.5, None)
+    for ended_at in (101.0, 102.0, 106.0):
+        rate.add(ended_at, 16)
+    assert (rate.idle_seconds(136.0), rate.mean_step_seconds()) == (30.0, 2.0)
+
+
 def test_the_steady_step_is_the_median_of_the_last_ones_and_unknown_before_the_first() -> None:
     figures = Figures()
     assert figures.steady_step_seconds is None

@@ -121,7 +121,9 @@ def test_processes_of_a_rank_that_follow_each_other_count_no_time_twice(tmp_path
 def test_a_program_that_ends_tells_its_last_seconds(tmp_path: Path) -> None:
     program = f"{ONE_STEP}; import time; time.sleep(0.5)"
     run(program, KOPECK_RUN_DIR=str(tmp_path))
-    assert last_report(tmp_path, local_rank=0)["phase_seconds"]["compute"] >= 0.5
+    told = last_report(tmp_path, local_rank=0)
+    assert told["phase_seconds"]["compute"] >= 0.5
+    assert told["step_idle_seconds"] >= 0.5
 
 
 def test_a_loop_that_resumed_counts_the_steps_before(tmp_path: Path) -> None:
