@@ -230,17 +230,26 @@ class WorkerCollector(Collector):
         """Our own at zero where they never occurred: there, zero is known."""
         foreign = {*SAMPLER_SOURCES, WINDOW_SOURCE}
         own = {fault: 0 for fault in Fault if fault.source not in foreign}
-        counts = {
+        counts: dict[Fault, float] = {
             **own,
             **self._errors.by_fault(),
             **self._devices.errors(),
             **self._window_faults(),
         }
+        if (dropped := self._dropped_reports()) is not None:
+            counts[Fault.DROPPED] += dropped
+        else:
+            del counts[Fault.DROPPED]
         values = [
             ({"source": fault.source, "reason": fault.reason}, count)
             for fault, count in counts.items()
         ]
         return self._families.of(names.EXPORTER_ERRORS_TOTAL, values)
+
+    def _dropped_reports(self) -> float | None:
+        """Of all ranks; None before each has told of its own."""
+        ranks = self._worker.all_ranks()
+        return None if ranks is None else total(each.totals.dropped_reports for each in ranks)
 
     def _window_faults(self) -> dict[Fault, float]:
         """Of all ranks; nothing before the first."""

@@ -12,6 +12,7 @@ class Fault(Enum):
     MALFORMED = ("socket", "malformed")
     TOO_LARGE = ("socket", "too_large")
     TOO_MANY_SENDERS = ("socket", "too_many_senders")
+    DROPPED = ("socket", "dropped")
     INVALID_RATE = ("annotations", "invalid_rate")
     UNREADABLE = ("annotations", "unreadable")
     DCGM_UNREACHABLE = ("dcgm", "unreachable")
@@ -45,6 +46,11 @@ class Fault(Enum):
 
 SAMPLER_SOURCES = frozenset({"nvml", "gpm", "xid", "cgroup"})
 """Those that a sampler reads; it sends its counts on."""
+
+SAMPLER_FAULTS = frozenset(
+    {each for each in Fault if each.source in SAMPLER_SOURCES} | {Fault.DROPPED}
+)
+"""What a sampler counts: of the socket only messages that no exporter took."""
 
 WINDOW_SOURCE = "window"
 """Trace windows: ranks record them, and send their counts by the words of WINDOW_FAULTS."""

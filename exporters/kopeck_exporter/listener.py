@@ -22,7 +22,9 @@ LARGEST_MESSAGE_BYTES = 64 * 1024
 MOST_SENDERS = 64  # far above a node's ranks; bounds what a sender that leaks connections costs
 
 ROUND_SECONDS = 1.0
-MOST_AT_ONCE = 64  # of one sender, so that it keeps no other waiting
+MOST_AT_ONCE = 1024
+"""Of one sender: more than the kernel queues, so that none is left that newer ones find no room
+behind, and an end, so that one who sends on and on keeps no other waiting."""
 
 Receive = Callable[[bytes, int, float], None]
 """Takes a message, its connection and the monotonic time; may raise MalformedReportError."""

@@ -122,6 +122,7 @@ def _totals(message: dict[str, Any]) -> Totals:
         nonfinite_losses=whole_if_known(message, "nonfinite_losses"),
         loss_spikes=whole_if_known(message, "loss_spikes"),
         window_faults=_numbers_by_if_known(message, "window_faults", WINDOW_FAULTS),
+        dropped_reports=whole_if_known(message, "dropped_reports"),
     )
 
 

@@ -61,8 +61,11 @@ class Sampler:
             self._opening_since = self._clock()
             _run_aside(partial(self._read_gpus, self._open_driver))
 
-    def message(self) -> dict[str, Any]:
-        """All that is known now; what is unknown has no field."""
+    def message(self, dropped: int = 0) -> dict[str, Any]:
+        """All that is known now; what is unknown has no field.
+
+        `dropped` messages before it got to no exporter.
+        """
         self._sequence += 1
         message = {
             "v": VERSION,
@@ -72,7 +75,7 @@ class Sampler:
             "time": time.time(),
             "gpus": [self._gpu(each) for each in self._samplings],
             "cpu": self._cpu() if self._origin == "trainer" else None,
-            "errors": self._error_counts(),
+            "errors": self._error_counts(dropped),
         }
         return {name: value for name, value in message.items() if value is not None}
 
@@ -113,12 +116,12 @@ class Sampler:
             "throttled_seconds": throttling.throttled_seconds,
         }
 
-    def _error_counts(self) -> dict[str, dict[str, int]]:
+    def _error_counts(self, dropped: int) -> dict[str, dict[str, int]]:
         began_at = self._opening_since
         if began_at is not None and self._clock() - began_at > OPEN_SECONDS:
             self._opening_since = None
             self._errors.count(Fault.NVML_HUNG)
-        counts: dict[str, dict[str, int]] = {}
+        counts = {"socket": {"dropped": dropped}} if dropped else {}
         for fault, count in self._errors.by_fault().items():
             counts.setdefault(fault.source, {})[fault.reason] = count
         return counts
@@ -145,7 +148,7 @@ def report_until_orphaned(sampler: Sampler, socket_path: str) -> None:
     reports = ReportSocket(socket_path)
     parent = os.getppid()
     while os.getppid() == parent:
-        reports.send(json.dumps(sampler.message()).encode())
+        reports.send(json.dumps(sampler.message(reports.dropped)).encode())
         time.sleep(SEND_SECONDS)
 
 

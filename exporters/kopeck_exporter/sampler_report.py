@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from kopeck_exporter.device import DIRECTIONS, THROTTLE_REASONS
-from kopeck_exporter.errors import SAMPLER_SOURCES, Fault
+from kopeck_exporter.errors import SAMPLER_FAULTS, Fault
 from kopeck_exporter.fields import (
     MalformedReportError,
     Message,
@@ -29,7 +29,7 @@ MOST_XIDS = 32
 Origin = Literal["trainer", "sidecar"]
 
 _UUID = re.compile("[A-Za-z0-9/-]{1,80}", re.ASCII)
-_FAULTS = {(each.source, each.reason): each for each in Fault if each.source in SAMPLER_SOURCES}
+_FAULTS = {(each.source, each.reason): each for each in SAMPLER_FAULTS}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

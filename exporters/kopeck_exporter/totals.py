@@ -36,6 +36,8 @@ class Totals:
     nonfinite_losses: int | None = None
     loss_spikes: int | None = None
     window_faults: tuple[float, ...] | None = None
+    dropped_reports: int | None = None
+    """That never got here."""
 
     @property
     def steps(self) -> int:

@@ -1,4 +1,4 @@
-"""What a process tells the exporter and the launcher: every step, and while nothing ends too."""
+"""What a process tells the exporter and the launcher: soon after steps, and while none ends too."""
 
 import atexit
 import json
@@ -20,10 +20,16 @@ from kopeck_trainer.phases import PhaseClock
 from kopeck_trainer.run_directory import read_json, report_file, warm_file, write_json
 
 HEARTBEAT_SECONDS = 2.0
+SHORTEST_INTERVAL_SECONDS = 0.05
+"""Between the reports of two steps. Of shorter steps one report tells several: its totals hold all,
+and the exporter is not behind."""
+
+LAST_REPORT_SECONDS = 3.0
+"""How long the end of a process waits for an exporter that is behind; it looks once a second."""
 
 
 class Reporter:
-    """The figures of this process and the clock of its phases, sent on after every change.
+    """The figures of this process and the clock of its phases, sent on soon after every step.
 
     Without a socket and a run directory, outside kopeck, it only counts.
     """
@@ -38,6 +44,8 @@ class Reporter:
         self._figures = Figures()
         self._sequence = 0
         self._lock = threading.RLock()
+        self._sent_at = -math.inf
+        self._is_behind = threading.Event()
         self._closed = threading.Event()
 
     def start(self) -> None:
@@ -52,9 +60,13 @@ class Reporter:
                 warm_file(self._file.parent, self._local_rank).touch()
 
     def close(self) -> None:
-        """The last report."""
+        """The last report, which may wait: none after it would make up for it."""
         self._closed.set()
-        self.send()
+        with self._lock:
+            if self._socket:
+                self._socket.send_last(_encoded(self._next_report()), LAST_REPORT_SECONDS)
+            else:
+                self.send()
 
     def update(self, **figures: Any) -> None:
         """Set figures by the names that `Figures` gives them; sent with the next report."""
@@ -85,7 +97,7 @@ class Reporter:
                 figures.add_steady(seconds)
             figures.histogram.add(seconds)
             figures.rate.add(monotonic(), figures.samples)
-        self.send()
+        self._send_soon()
 
     @property
     def samples_per_second(self) -> float | None:
@@ -102,18 +114,37 @@ class Reporter:
         with self._lock:
             if not (self._socket or self._file):
                 return
-            self._sequence += 1
-            report = self._report()
-            if self._file:
-                with suppress(OSError):  # a full disk does not end the training
-                    write_json(self._file, report)
+            report = self._next_report()
             if self._socket:
-                self._socket.send(json.dumps(report).encode())
+                self._socket.send(_encoded(report))
+
+    def _send_soon(self) -> None:
+        """Now, or by the heartbeat a moment later."""
+        if monotonic() - self._sent_at >= SHORTEST_INTERVAL_SECONDS:
+            self.send()
+        else:
+            self._is_behind.set()
 
     def _heartbeat(self) -> None:
         self.send()
-        while not self._closed.wait(HEARTBEAT_SECONDS):
-            self.send()
+        while not self._closed.is_set():
+            was_behind = self._is_behind.wait(HEARTBEAT_SECONDS)
+            if was_behind:
+                self._closed.wait(SHORTEST_INTERVAL_SECONDS)
+            is_told = was_behind and not self._is_behind.is_set()  # by the next step
+            if not (is_told or self._closed.is_set()):
+                self.send()
+
+    def _next_report(self) -> dict[str, Any]:
+        """Numbered, and left for the launcher."""
+        self._sequence += 1
+        self._sent_at = monotonic()
+        self._is_behind.clear()
+        report = self._report()
+        if self._file:
+            with suppress(OSError):  # a full disk does not end the training
+                write_json(self._file, report)
+        return report
 
     def _report(self) -> dict[str, Any]:
         """Fields that are unknown are absent."""
@@ -164,8 +195,13 @@ class Reporter:
             "window_faults": figures.window_faults,
             "profiler_idle_seconds": figures.profiler_idle_seconds(monotonic()),
             "gpu_uuid": figures.gpu_uuid,
+            "dropped_reports": self._socket.dropped if self._socket else None,
         }
         return {name: value for name, value in report.items() if value is not None}
+
+
+def _encoded(report: Mapping[str, Any]) -> bytes:
+    return json.dumps(report).encode()
 
 
 @cache

@@ -267,6 +267,17 @@ def test_when_one_rank_stops_the_workers_rate_is_unknown(scraped: Scraped) -> No
     assert names.LOSS.name in shown
 
 
+def test_reports_that_did_not_get_through_are_counted_once_each_rank_has_told_of_its_own(
+    scraped: Scraped,
+) -> None:
+    errors = (names.EXPORTER_ERRORS_TOTAL.name, "socket", "dropped")
+    scraped.sampled(errors={"socket": {"dropped": 2}})
+    scraped.receive(rank=0, dropped_reports=0)
+    assert errors not in scraped.samples()
+    scraped.receive(rank=1, dropped_reports=5)
+    assert scraped.samples()[errors] == 7
+
+
 RATES = {names.SAMPLES_PER_SECOND.name, names.MFU_RATIO.name, names.STEP_MEDIAN_SECONDS.name}
 
 

@@ -73,20 +73,24 @@ def test_an_empty_message_ends_its_connection_and_nothing_else(
         expect(sidecar, 32)
 
 
-def test_of_the_messages_that_wait_the_first_and_the_last_are_read(tmp_path: Path) -> None:
+def test_of_the_messages_that_wait_however_many_the_first_and_the_last_are_read(
+    tmp_path: Path,
+) -> None:
     read: list[bytes] = []
     errors = ErrorCounts()
     path = tmp_path / "s"
     listener = ReportListener(path, lambda data, *_: read.append(data), errors)
     with Sender(path) as one, Sender(path) as other:
-        for number in range(30):
+        for sender in (one, other):
+            sender.socket.settimeout(0)  # else sending waits once a quarter of the queue is full
+        for number in range(150):
             one.send_bytes(b"one %d" % number)
             other.send_bytes(b"other %d" % number)
         thread = Thread(target=listener.serve_until_stopped)
         thread.start()
 
         def all_read() -> None:
-            assert set(read) == {b"one 0", b"one 29", b"other 0", b"other 29"}
+            assert set(read) == {b"one 0", b"one 149", b"other 0", b"other 149"}
 
         eventually(all_read)
         listener.stop()

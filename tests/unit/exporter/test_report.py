@@ -23,6 +23,7 @@ WHOLE_IF_KNOWN = [
     "compile_cache_hits",
     "compile_cache_misses",
     "cudagraph_skips",
+    "dropped_reports",
     "nonfinite_losses",
     "loss_spikes",
     "checkpoint_step",

@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 
 from kopeck_exporter.device import DeviceError, Driver, Reason, Xid
+from kopeck_exporter.errors import Fault
 from kopeck_exporter.sampler import OPEN_SECONDS, Sampler, open_nvml, samples_gpus
 from kopeck_exporter.sampler_report import SamplerReport, read_sampler_report
 from tests.gpus import CONDITION, Hang, ReplayDriver, ReplayGpu, always
@@ -68,6 +69,12 @@ def test_eight_gpus_and_the_cpu_limit_are_one_message(tmp_path: Path) -> None:
     assert report.cpu.throttled_seconds == 2.5
     assert report.errors == {}
     assert told(sampler).sequence == report.sequence + 2
+
+
+def test_messages_that_no_exporter_took_are_told_in_the_next_one(tmp_path: Path) -> None:
+    sampler = a_sampler(tmp_path, None)
+    message = json.loads(json.dumps(sampler.message(dropped=3)))
+    assert read_sampler_report(message).errors == {Fault.DROPPED: 3}
 
 
 def test_a_call_that_hangs_hides_its_gpu_and_nothing_else(tmp_path: Path) -> None:

@@ -9,6 +9,9 @@ from pathlib import Path
 from time import monotonic
 from typing import Any
 
+from tests.unit.exporter.exporter_process import running_exporter
+from tests.unit.exporter.reporting import get, samples_of
+
 LOOP = """
 import sys
 from kopeck_trainer import report
@@ -124,6 +127,47 @@ def test_a_program_that_ends_tells_its_last_seconds(tmp_path: Path) -> None:
     told = last_report(tmp_path, local_rank=0)
     assert told["phase_seconds"]["compute"] >= 0.5
     assert told["step_idle_seconds"] >= 0.5
+
+
+def test_of_steps_in_bursts_faster_than_any_exporter_reads_none_is_lost(tmp_path: Path) -> None:
+    program = """
+from time import sleep
+from kopeck_trainer import report
+for burst in range(4):
+    for step in range(300):
+        report.step(samples=3)
+    sleep(0.5)
+for step in range(300):
+    report.step(samples=3)
+"""
+    with running_exporter(tmp_path) as exporter:
+        run(program, KOPECK_SOCKET=str(exporter.socket), KOPECK_RUN_DIR=str(tmp_path))
+        exporter.expect_samples(4500)
+        shown = samples_of(get(exporter.port, "/metrics").text)
+    assert shown["kopeck_steps_total", frozenset()] == 1500
+    dropped = frozenset({("source", "socket"), ("reason", "dropped")})
+    assert shown["kopeck_exporter_errors_total", dropped] == 0
+    told = last_report(tmp_path, local_rank=0)
+    assert (told["step"], told["samples"]) == (1500, 4500)
+    assert told["seq"] < 300, "a report tells of many steps"
+
+
+def test_the_last_steps_before_a_pause_are_told_without_waiting_for_the_next(
+    tmp_path: Path,
+) -> None:
+    program = """
+import json
+from kopeck_trainer import report
+from kopeck_trainer.reporter import process_reporter
+from kopeck_trainer.run_directory import read_json
+from tests.waiting import eventually
+for step in range(5):
+    report.step(samples=1)
+def all_told():
+    assert read_json(process_reporter()._file)["samples"] == 5
+eventually(all_told)
+"""
+    run(program, KOPECK_RUN_DIR=str(tmp_path))
 
 
 def test_a_loop_that_resumed_counts_the_steps_before(tmp_path: Path) -> None:
