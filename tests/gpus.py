@@ -101,9 +101,13 @@ class ReplayDriver:
 
     replayed: Sequence[ReplayGpu]
     xids: Queue[Xid | DeviceError] = field(default_factory=Queue)
+    unreadable: Sequence[Reason] = ()
 
     def gpus(self) -> Sequence[ReplayGpu]:
         return self.replayed
+
+    def left_out(self) -> Sequence[Reason]:
+        return self.unreadable
 
     def next_xid(self, seconds: float) -> Xid | None:
         try:

@@ -91,5 +91,8 @@ class Driver(Protocol):
 
     def gpus(self) -> Sequence[Gpu]: ...
 
+    def left_out(self) -> Sequence[Reason]:
+        """Why others are not among them, a reason for each board."""
+
     def next_xid(self, seconds: float) -> Xid | None:
         """The next one to come, waiting for it; None if there was none. May raise DeviceError."""

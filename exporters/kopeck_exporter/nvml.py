@@ -4,6 +4,8 @@ Each call's own return code is looked at, and values are read by the type that c
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from ctypes import c_void_p, cast
+from dataclasses import dataclass
 from typing import Any
 
 import pynvml as nvml
@@ -63,37 +65,36 @@ _VALUE_FIELDS = {
 }
 
 
+@dataclass(frozen=True)
+class Board:
+    """What is known of it from the start: once it is off the bus it answers no question."""
+
+    handle: Any
+    uuid: str
+
+
 class NvmlGpu:
     """A GPU, or with `instance_id` a MIG instance, whose samples its parent takes."""
 
-    def __init__(self, index: int, handle: Any, parent: Any, instance_id: int | None) -> None:
+    def __init__(self, index: int, handle: Any, board: Board, instance_id: int | None) -> None:
         """Raises DeviceError."""
         self.index = index
+        self.board = board
         self._handle = handle
-        self._parent = parent
+        self._parent = board.handle
         self._instance_id = instance_id
-        self.uuid = _called(nvml.nvmlDeviceGetUUID, handle)
-        self.model = _called(nvml.nvmlDeviceGetName, parent)
+        self.uuid = board.uuid if instance_id is None else _called(nvml.nvmlDeviceGetUUID, handle)
+        self.model = _called(nvml.nvmlDeviceGetName, self._parent)
         self._metrics = _ACTIVITY if instance_id is not None else _ACTIVITY | _TRAFFIC
-        self.has_activity = _has_activity(parent)
+        self.has_activity = _has_activity(self._parent)
         self._samples: list[Any] = []
 
     def is_hit_by(self, event: Any) -> bool:
-        """Whether an event of the driver is about this one, or about its whole board."""
-        board = _called(nvml.nvmlDeviceGetUUID, event.device)
-        if board != _called(nvml.nvmlDeviceGetUUID, self._parent):
-            return False
+        """Whether an event of the board is about this one, or about the whole board."""
         return self._instance_id is None or event.gpuInstanceId in {
             _ANY_INSTANCE,
             self._instance_id,
         }
-
-    def register_xids(self, events: Any) -> None:
-        try:
-            nvml.nvmlDeviceRegisterEvents(self._parent, nvml.nvmlEventTypeXidCriticalError, events)
-        except nvml.NVMLError as error:
-            if error.value not in _ABSENT:
-                raise _device_error(error) from error
 
     def take_sample(self) -> None:
         spare = self._samples.pop(0) if len(self._samples) == 2 else _new_sample()
@@ -155,47 +156,96 @@ class Nvml:
     """The driver. Initialised once: to try again and again is how calls come to hang."""
 
     def __init__(self) -> None:
-        """Raises DeviceError."""
+        """Raises DeviceError where no board can be asked at all."""
         _called(nvml.nvmlInit)
-        self._gpus = list(_all_gpus())
+        self._gpus: list[NvmlGpu] = []
+        self._left_out: list[Reason] = []
         self._events: Any = None
+        self._find_gpus()
 
     def gpus(self) -> Sequence[NvmlGpu]:
         return self._gpus
 
+    def left_out(self) -> Sequence[Reason]:
+        return self._left_out
+
     def next_xid(self, seconds: float) -> Xid | None:
+        """Raises DeviceError also once where a board does not tell XIDs: the others do then."""
         if self._events is None:
-            self._events = self._registered()
+            self._register()
         try:
             event = nvml.nvmlEventSetWait_v2(self._events, int(seconds * 1000))
         except nvml.NVMLError_Timeout:
             return None
         except nvml.NVMLError as error:
+            self._free_events()  # the next ones leave out the board that has failed
             raise _device_error(error) from error
-        uuids = tuple(gpu.uuid for gpu in self._gpus if gpu.is_hit_by(event))
-        return Xid(int(event.eventData), uuids)
+        board = self._uuid_of(event.device)
+        hit = (gpu for gpu in self._gpus if gpu.board.uuid == board and gpu.is_hit_by(event))
+        return Xid(int(event.eventData), tuple(gpu.uuid for gpu in hit))
 
-    def _registered(self) -> Any:
-        """Events of XIDs, from the GPUs that tell them."""
-        events = _called(nvml.nvmlEventSetCreate)
-        for gpu in self._gpus:
-            gpu.register_xids(events)
-        return events
+    def _uuid_of(self, handle: Any) -> str:
+        """Of a board, by the address that its handle is: off the bus it would not say.
+
+        Only a handle that none of ours has is asked. Raises DeviceError.
+        """
+        known = {_address(gpu.board.handle): gpu.board.uuid for gpu in self._gpus}
+        return known.get(_address(handle)) or str(_called(nvml.nvmlDeviceGetUUID, handle))
+
+    def _find_gpus(self) -> None:
+        """A board that does not answer is left out, and has an index all the same."""
+        index = 0
+        for place in range(_called(nvml.nvmlDeviceGetCount)):
+            try:
+                found = _gpus_of(place, index)
+            except DeviceError as error:
+                self._left_out.append(error.reason)
+                index += 1
+            else:
+                self._gpus += found
+                index += len(found)
+
+    def _register(self) -> None:
+        """Events of XIDs, from the boards that tell them."""
+        self._events = _called(nvml.nvmlEventSetCreate)
+        boards = {gpu.board.uuid: gpu.board for gpu in self._gpus}
+        failures = [each for board in boards.values() if (each := _failure(board, self._events))]
+        if failures:
+            if len(failures) == len(boards):
+                self._free_events()
+            raise failures[0]
+
+    def _free_events(self) -> None:
+        events, self._events = self._events, None
+        _called(nvml.nvmlEventSetFree, events)
 
 
-def _all_gpus() -> Iterator[NvmlGpu]:
-    """In the place of a GPU that is cut into MIG instances, those of them that are ours."""
-    index = 0
-    for each in range(_called(nvml.nvmlDeviceGetCount)):
-        board = _called(nvml.nvmlDeviceGetHandleByIndex, each)
-        if not _is_cut(board):
-            yield NvmlGpu(index, board, board, None)
-            index += 1
-            continue
-        for instance in _instances(board):
-            instance_id = _called(nvml.nvmlDeviceGetGpuInstanceId, instance)
-            yield NvmlGpu(index, instance, board, instance_id)
-            index += 1
+def _address(handle: Any) -> int | None:
+    return cast(handle, c_void_p).value
+
+
+def _failure(board: Board, events: Any) -> DeviceError | None:
+    """Why the XIDs of a board do not come to `events`, unless it has none."""
+    try:
+        nvml.nvmlDeviceRegisterEvents(board.handle, nvml.nvmlEventTypeXidCriticalError, events)
+    except nvml.NVMLError as error:
+        return None if error.value in _ABSENT else _device_error(error)
+    return None
+
+
+def _gpus_of(place: int, index: int) -> list[NvmlGpu]:
+    """The board in a place; where it is cut into MIG instances, those of them that are ours.
+
+    The first has the `index`. Raises DeviceError.
+    """
+    handle = _called(nvml.nvmlDeviceGetHandleByIndex, place)
+    board = Board(handle, _called(nvml.nvmlDeviceGetUUID, handle))
+    if not _is_cut(handle):
+        return [NvmlGpu(index, handle, board, None)]
+    return [
+        NvmlGpu(index + nth, instance, board, _called(nvml.nvmlDeviceGetGpuInstanceId, instance))
+        for nth, instance in enumerate(_instances(handle))
+    ]
 
 
 def _is_cut(board: Any) -> bool:

@@ -89,6 +89,9 @@ class Sampler:
             return
         finally:
             self._opening_since = None
+        for reason in driver.left_out():
+            self._errors.count(fault_of(reason))
+            _say(f"a GPU is not sampled: {reason}")
         self._xids = XidCounts(driver, self._errors)
         self._samplings = [GpuSampling(gpu, self._errors, self._clock) for gpu in gpus]
         for sampling in self._samplings:

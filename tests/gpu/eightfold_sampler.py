@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 import pynvml
 
-from kopeck_exporter.nvml import Nvml, NvmlGpu
+from kopeck_exporter.nvml import Board, Nvml, NvmlGpu
 from kopeck_exporter.sampler import Sampler, report_until_orphaned
 
 GPUS = 8
@@ -15,8 +15,9 @@ class Eightfold(Nvml):
     """Each of eight GPUs is the first one, under a name of its own."""
 
     def gpus(self) -> Sequence[NvmlGpu]:
-        board = pynvml.nvmlDeviceGetHandleByIndex(0)
-        named = [NvmlGpu(index, board, board, None) for index in range(GPUS)]
+        handle = pynvml.nvmlDeviceGetHandleByIndex(0)
+        board = Board(handle, pynvml.nvmlDeviceGetUUID(handle))
+        named = [NvmlGpu(index, handle, board, None) for index in range(GPUS)]
         for gpu in named:
             gpu.uuid = f"{gpu.uuid}-{gpu.index}"
         return named

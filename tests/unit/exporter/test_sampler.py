@@ -134,6 +134,19 @@ def test_a_driver_that_does_not_open_is_named_and_the_cpu_is_still_told(
     assert told(sampler).cpu is not None
 
 
+def test_a_gpu_that_does_not_answer_at_the_start_is_counted_and_the_others_are_sampled(
+    tmp_path: Path,
+) -> None:
+    driver = ReplayDriver([ReplayGpu(1, "GPU-1")], unreadable=[Reason.GPU_LOST])
+    sampler = a_sampler(tmp_path, lambda: driver)
+
+    def sampled() -> None:
+        assert [gpu.power_watts for gpu in told(sampler).gpus] == [693.0]
+
+    eventually(sampled)
+    assert errors(sampler) == {"nvml gpu_lost": 1}
+
+
 def test_a_group_that_cannot_be_read_is_counted_and_absent(tmp_path: Path) -> None:
     sampler = Sampler("trainer", None, root=tmp_path)
     assert told(sampler).cpu is None
