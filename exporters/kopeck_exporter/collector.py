@@ -43,8 +43,9 @@ LARGEST: Mapping[names.Metric, str] = {
 """Likewise, of the rank that has most."""
 
 MARKED_SECONDS = 6.0
-"""How old a reading of a GPU is at most when it is scraped: one second between two samples, one
-until it is sent, four until the page that is served is written anew."""
+"""How old a gauge of a GPU is at most when it is scraped: one second between two samples, one
+until it is sent, four until the page that is served is written anew. Counters that are read less
+often, and what a DCGM exporter tells, may be older: the mark does not cover them."""
 
 COMM_RATIOS: Mapping[names.Metric, str] = {
     names.COMM_OVERLAP_RATIO: "overlap_ratio",

@@ -500,8 +500,10 @@ PROFILER_ACTIVE = Metric(
     type="gauge",
     labels=WORKER_LABELS,
     exported_by="worker",
-    help="1 while a trace window is recorded and for six seconds after it, else 0. The GPU metrics "
-    "that are scraped with a 1 may be of a time with the profiler. Absent before the first window.",
+    help="1 while a trace window is recorded and for six seconds after it, else 0. Gauges of GPUs "
+    "that are scraped with a 1 may be of a time with the profiler. Throttled seconds and energy, "
+    "which are read every 5 and 10 s, and what a DCGM exporter tells, up to 45 s old and by its "
+    "own interval older, may be of such a time later too. Absent before the first window.",
 )
 EXPORTER_ERRORS_TOTAL = Metric(
     name="kopeck_exporter_errors_total",
