@@ -4,7 +4,7 @@ Here belongs what starts, reaches and ends a cluster. What a test does with it d
 """
 
 from tests.cluster.cluster import LocalCluster
-from tests.cluster.errors import ClusterError
+from tests.cluster.errors import ClusterError, MissingError
 from tests.cluster.existing import ExistingCluster, existing_cluster
 
-__all__ = ["ClusterError", "ExistingCluster", "LocalCluster", "existing_cluster"]
+__all__ = ["ClusterError", "ExistingCluster", "LocalCluster", "MissingError", "existing_cluster"]

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from tests.cluster.cache import cached, key_of
 from tests.cluster.commands import missing, run
-from tests.cluster.errors import ClusterError
+from tests.cluster.errors import MissingError
 from tests.cluster.progress import step
 
 MODULE = Path(__file__).parent / "go"
@@ -81,9 +81,9 @@ def _module_key(name: str) -> str:
 @cache
 def _go_version() -> str:
     if missing(["go"]):
-        raise ClusterError("`go` is missing; install Go 1.26 or newer from https://go.dev/dl")
+        raise MissingError("`go` is missing; install Go 1.26 or newer from https://go.dev/dl")
     found = run(["go", "env", "GOVERSION"], cwd=MODULE).strip()
     numbers = re.match(r"go(\d+)\.(\d+)", found)
     if numbers and (int(numbers[1]), int(numbers[2])) < OLDEST_GO:
-        raise ClusterError(f"{found} is too old; install Go 1.26 or newer from https://go.dev/dl")
+        raise MissingError(f"{found} is too old; install Go 1.26 or newer from https://go.dev/dl")
     return found

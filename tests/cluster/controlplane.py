@@ -9,7 +9,7 @@ from tests.cluster.addresses import SERVICE_NETWORK
 from tests.cluster.binaries import binary
 from tests.cluster.commands import missing, run
 from tests.cluster.endpoint import Endpoint
-from tests.cluster.errors import ClusterError
+from tests.cluster.errors import MissingError
 from tests.cluster.place import Place
 from tests.cluster.processes import Process
 from tests.cluster.waiting import wait_until
@@ -50,7 +50,7 @@ def start_control_plane(place: Place, endpoint: Endpoint) -> Path:
 
 def _write_service_account_key(path: Path) -> None:
     if missing(["openssl"]):
-        raise ClusterError("`openssl` is missing; install the package openssl")
+        raise MissingError("`openssl` is missing; install the package openssl")
     run(["openssl", "ecparam", "-name", "prime256v1", "-genkey", "-noout", "-out", path])
 
 

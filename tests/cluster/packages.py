@@ -4,7 +4,7 @@ import os
 from pathlib import Path
 
 from tests.cluster.commands import missing, run
-from tests.cluster.errors import ClusterError
+from tests.cluster.errors import ClusterError, MissingError
 from tests.cluster.progress import step
 
 # Debian's package for each command that is run, or file that is used.
@@ -25,24 +25,30 @@ PACKAGE_OF = {
 def provide_packages() -> None:
     """Install what is missing where this is Debian.
 
-    Raises ClusterError where it is not, or where we are not root.
+    Raises MissingError where it is not, or where we are not root.
     """
     if os.geteuid() != 0:
-        raise ClusterError("real nodes need root; run as root, or with --nodes 0 without them")
+        raise MissingError("real nodes need root; run as root, or with --nodes 0 without them")
     packages = sorted({PACKAGE_OF[it] for it in PACKAGE_OF if _is_missing(it)})
     if packages:
         install(packages)
 
 
 def install(packages: list[str]) -> None:
-    """Install Debian packages. Raises ClusterError where this is not Debian or we are not root."""
+    """Install Debian packages.
+
+    Raises MissingError where this is not Debian, we are not root, or no mirror has them.
+    """
     names = " ".join(packages)
     if missing(["apt-get"]) or os.geteuid() != 0:
-        raise ClusterError(f"{names} missing; install them with your system's package manager")
+        raise MissingError(f"{names} missing; install them with your system's package manager")
     env = os.environ | {"DEBIAN_FRONTEND": "noninteractive"}
     with step(f"Installing {names}"):
-        run(["apt-get", "update", "-q"], env=env)
-        run(["apt-get", "install", "-qy", "--no-install-recommends", *packages], env=env)
+        try:
+            run(["apt-get", "update", "-q"], env=env)
+            run(["apt-get", "install", "-qy", "--no-install-recommends", *packages], env=env)
+        except ClusterError as error:
+            raise MissingError(f"{names} missing: {error}") from error
 
 
 def _is_missing(needed: str) -> bool:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from tests.cluster.cache import cached, key_of
 from tests.cluster.commands import run
-from tests.cluster.errors import ClusterError
+from tests.cluster.errors import MissingError
 from tests.cluster.progress import step
 
 PYTHON_VERSION = "3.11"
@@ -45,4 +45,4 @@ def _installer() -> list[str]:
         return [uv, *uv_options]
     if find_spec("pip"):  # which compiles by itself
         return [sys.executable, "-m", "pip", "install", "--quiet", "--only-binary", ":all:"]
-    raise ClusterError("`uv` is missing; install it with the project's extra `dev`")
+    raise MissingError("`uv` is missing; install it with the project's extra `dev`")

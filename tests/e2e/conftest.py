@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.chart import NAMESPACE, VALUES, install
-from tests.cluster import ClusterError, LocalCluster
+from tests.cluster import LocalCluster, MissingError
 from tests.e2e.wall_time import phases_are_wall_time
 from tests.kube_client import KubeClient
 from tests.workplace import Workplace
@@ -30,7 +30,7 @@ class Installation:
 def installation(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installation]:
     try:
         cluster = LocalCluster.start(tmp_path_factory.mktemp("cluster"), nodes=2)
-    except ClusterError as missing:
+    except MissingError as missing:
         pytest.skip(str(missing))
     with cluster:
         cluster.provide_operator_image()

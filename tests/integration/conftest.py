@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.cluster import ClusterError, ExistingCluster, LocalCluster
+from tests.cluster import ExistingCluster, LocalCluster, MissingError
 from tests.kube_client import KubeClient
 from tests.operator_process import OperatorProcess
 from tests.workplace import Workplace
@@ -20,7 +20,7 @@ def control_plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalClu
     """An API server, the controllers and the scheduler; KWOK stands in for the kubelets."""
     try:
         cluster = LocalCluster.start(tmp_path_factory.mktemp("cluster"), nodes=0, kwok=True)
-    except ClusterError as missing:
+    except MissingError as missing:
         pytest.skip(str(missing))
     with cluster:
         cluster.create_fake_nodes(4, labels=_NODE_LABELS, capacity=_NODE_CAPACITY)

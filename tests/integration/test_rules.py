@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from kopeck.deploy.rules import rule_groups
-from tests.cluster.errors import ClusterError
+from tests.cluster.errors import MissingError
 from tests.cluster.packages import install
 
 _MINUTES = 120
@@ -22,7 +22,7 @@ def promtool() -> str:
     if shutil.which("promtool") is None:
         try:
             install(["prometheus"])
-        except ClusterError as missing:
+        except MissingError as missing:
             pytest.skip(str(missing))
     return "promtool"
 
