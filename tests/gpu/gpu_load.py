@@ -1,8 +1,8 @@
 """`python -m tests.gpu.gpu_load MODE`: a GPU at work, and how busy a trace says it is.
 
 MODE is `eager`, `compiled`, or `paused`: eager with a pause after each step that is as long as the
-step. Last on standard output, as JSON: the share of time in which a kernel ran, and when the trace
-began and ended, on the machine's monotonic clock.
+step. Last on standard output, as JSON: the share of time in which a kernel ran, and when work and
+trace began and ended, on the machine's monotonic clock.
 """
 
 import json
@@ -20,6 +20,9 @@ from tests.gpu.kernels import busy_us, kernels
 from tests.gpu.llama import Llama
 
 WARM_STEPS = 15
+STEADY_SECONDS = 40.0
+"""At work before the trace, so long that counters read every 10 s are read a few times."""
+
 TRACED_SECONDS = 15.0
 SIZES = {"vocabulary": 32000, "dim": 2048, "layers": 8, "heads": 16, "groups": 8, "hidden": 8192}
 SEQUENCE = 2048
@@ -32,21 +35,29 @@ def main() -> int:
     for _ in range(WARM_STEPS):
         step()
     torch.cuda.synchronize()
+    at_work = monotonic()
+    _work(step, STEADY_SECONDS, is_paused=mode == "paused")
     with profile(activities=[ProfilerActivity.CUDA]) as profiled:
         began = monotonic()
-        while monotonic() < began + TRACED_SECONDS:
-            started = monotonic()
-            step()
-            torch.cuda.synchronize()
-            if mode == "paused":
-                sleep(monotonic() - started)
+        _work(step, TRACED_SECONDS, is_paused=mode == "paused")
         ended = monotonic()
     with tempfile.TemporaryDirectory() as folder:
         trace = Path(folder, "trace.json")
         profiled.export_chrome_trace(str(trace))
         busy = busy_us(kernels(trace)) / 1e6 / (ended - began)
-    print(json.dumps({"busy_ratio": busy, "began": began, "ended": ended}), flush=True)
+    told = {"busy_ratio": busy, "at_work": at_work, "began": began, "ended": ended}
+    print(json.dumps(told), flush=True)
     return 0
+
+
+def _work(step: Callable[[], None], seconds: float, *, is_paused: bool) -> None:
+    until = monotonic() + seconds
+    while monotonic() < until:
+        started = monotonic()
+        step()
+        torch.cuda.synchronize()
+        if is_paused:
+            sleep(monotonic() - started)
 
 
 def _step(*, is_compiled: bool) -> Callable[[], None]:
