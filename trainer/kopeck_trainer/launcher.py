@@ -7,6 +7,7 @@ import sys
 import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 from kopeck_trainer import exit_codes
@@ -17,6 +18,7 @@ from kopeck_trainer.cpus import usable_cpus
 from kopeck_trainer.environment import PodEnvironment, pod_environment, variables_of_rank
 from kopeck_trainer.errors import ConfigurationError, TrainerError
 from kopeck_trainer.exit_codes import ExitClass, exit_class
+from kopeck_trainer.grace import Grace
 from kopeck_trainer.nccl.binding import cpus_of_ranks
 from kopeck_trainer.nccl.environment import nccl_environment
 from kopeck_trainer.nccl.machine import this_machine
@@ -37,7 +39,10 @@ from kopeck_trainer.schedule import accumulation_steps, samples_to_train
 from kopeck_trainer.termination import termination_message, write_termination_message
 
 GRACE_MARGIN_SECONDS = 10.0
-"""Left of the pod's grace period for reaping the ranks and writing the termination message."""
+"""Left of the pod's grace period for reaping the ranks, archiving, and the termination message."""
+
+LEAVING_MARGIN_SECONDS = 5.0
+"""Left of it when an archive of the compile cache is given up."""
 
 QUIET_AUTOTUNING = {
     "TORCHINDUCTOR_AUTOTUNE_NUM_CHOICES_DISPLAYED": "0",
@@ -110,12 +115,7 @@ def _launch(pod: PodEnvironment, started_at: float) -> Ending:
             for local_rank in range(pod.processes)
         ]
         ranks = _start(_program(config), environ, variables, cpus, pod.first_rank)
-        with archiving(archive if pod.worker == 0 else None, run_directory, pod.processes):
-            ends = supervise(
-                ranks,
-                grace_seconds=max(0.0, pod.grace_seconds - GRACE_MARGIN_SECONDS),
-                on_stop=lambda: _say("stopping: the ranks finish their step and save a checkpoint"),
-            )
+        ends = _supervise(ranks, pod, archive if pod.worker == 0 else None, run_directory)
         return _ending(ends, run_directory)
     except TrainerError as error:
         return Ending(
@@ -125,6 +125,22 @@ def _launch(pod: PodEnvironment, started_at: float) -> Ending:
         )
     finally:
         shutil.rmtree(run_directory, ignore_errors=True)
+
+
+def _supervise(
+    ranks: Ranks, pod: PodEnvironment, archive: CacheArchive | None, run_directory: Path
+) -> list[RankEnd]:
+    grace = Grace(pod.grace_seconds)
+
+    def on_stop() -> None:
+        grace.begin()
+        _say("stopping: the ranks finish their step and save a checkpoint")
+
+    if archive is None:
+        return supervise(ranks, grace.seconds_before(GRACE_MARGIN_SECONDS), on_stop)
+    patience = partial(grace.seconds_before, LEAVING_MARGIN_SECONDS)
+    with archiving(archive, run_directory, pod.processes, patience):
+        return supervise(ranks, grace.seconds_before(GRACE_MARGIN_SECONDS), on_stop)
 
 
 def _refuse_impossible_schedule(config: TrainConfig, ranks: int) -> None:

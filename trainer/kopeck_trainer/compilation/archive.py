@@ -16,6 +16,7 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from importlib import metadata
 from pathlib import Path
+from threading import Event
 
 from kopeck_trainer.config import TrainConfig
 
@@ -31,6 +32,7 @@ class CacheArchive:
     directory: Path
     say: Callable[[str], None]
     unpacked: frozenset[str] = field(default=frozenset(), init=False)
+    given_up: Event = field(default_factory=Event, init=False)
 
     def unpack(self) -> None:
         """Fill the directory. What cannot be read or trusted is said and compiled anew."""
@@ -60,7 +62,7 @@ class CacheArchive:
         try:
             self.file.parent.mkdir(parents=True, exist_ok=True)
             with tarfile.open(temporary, "w:gz", compresslevel=FASTEST) as archive:
-                archive.add(self.directory, arcname=".", filter=_without_temporaries)
+                archive.add(self.directory, arcname=".", filter=self._kept)
             os.replace(temporary, self.file)  # noqa: PTH105  Path.replace hides that it is atomic
         except OSError as error:
             with suppress(OSError):
@@ -69,6 +71,17 @@ class CacheArchive:
             return
         self.unpacked = self._content()
         self.say(f"compile cache archived, {self.file.stat().st_size / 1e6:.1f} MB")
+
+    def give_up(self) -> None:
+        """Ends a `pack` in another thread before its next file."""
+        self.given_up.set()
+
+    def _kept(self, member: tarfile.TarInfo) -> tarfile.TarInfo | None:
+        """Locks and files that a compiler writes at this moment are nobody else's."""
+        if self.given_up.is_set():
+            raise TimeoutError("it took too long")
+        parts = Path(member.name).parts
+        return None if "locks" in parts or member.name.endswith(".tmp") else member
 
     def _content(self) -> frozenset[str]:
         files = (path for path in self.directory.rglob("*") if path.is_file())
@@ -96,9 +109,3 @@ def _refuse_untrusted(file: Path) -> None:
     status = file.stat()
     if status.st_uid not in (0, os.geteuid()) or status.st_mode & stat.S_IWOTH:
         raise PermissionError(f"it is owned by user {status.st_uid}, or others may write it")
-
-
-def _without_temporaries(member: tarfile.TarInfo) -> tarfile.TarInfo | None:
-    """Locks and files that a compiler writes at this moment are nobody else's."""
-    parts = Path(member.name).parts
-    return None if "locks" in parts or member.name.endswith(".tmp") else member

@@ -1,10 +1,14 @@
+import os
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from kopeck_trainer.compilation.archive import CacheArchive, archive_file
+from kopeck_trainer.compilation.archiving import archiving
 from kopeck_trainer.config import ActivationsConfig, TrainConfig, TrainingConfig
+from kopeck_trainer.run_directory import warm_file
+from tests.waiting import eventually
 
 TRAINING = TrainingConfig(global_batch_size=8, micro_batch_size=2, steps=4)
 CONFIG = TrainConfig(entrypoint="toy:build", training=TRAINING)
@@ -80,6 +84,26 @@ def test_a_folder_that_cannot_be_made_ends_nothing(tmp_path: Path) -> None:
     (archive.directory / "kernel.so").touch()
     archive.pack()
     assert said[0].startswith(f"the compile cache {archive.file} cannot be written (")
+
+
+def test_an_archive_that_takes_too_long_is_given_up_and_leaves_nothing(tmp_path: Path) -> None:
+    said: list[str] = []
+    archive = an_archive(tmp_path, 0, said)
+    (archive.directory / "kernel.so").touch()
+    warm_file(tmp_path, 0).touch()
+    archive.file.parent.mkdir()
+    hanging = archive.file.with_suffix(f".{os.getpid()}.tmp")
+    os.mkfifo(hanging)  # cannot be written before it is read
+    with archiving(archive, tmp_path, 1, patience_seconds=lambda: 0.0):
+        pass
+    assert said == []
+
+    def is_given_up() -> None:
+        assert said == [f"the compile cache {archive.file} cannot be written (it took too long)"]
+
+    with hanging.open("rb"):
+        eventually(is_given_up)
+    assert list(archive.file.parent.iterdir()) == []
 
 
 def test_the_same_model_and_shapes_share_a_file_whatever_the_world_size(tmp_path: Path) -> None:
