@@ -162,8 +162,9 @@ PHASE_SECONDS_TOTAL = Metric(
     help="Wall time of the worker by phase, the mean over its ranks: the phases of a worker add "
     "up to its wall time since the training container started, a sum over workers is "
     "worker-seconds. Startup includes what comes before the program can report. "
-    "Compute includes exposed communication. A wait for data counts as far as the device had "
-    "nothing to do, which on GPUs is known two steps later.",
+    "Idle includes what follows once the program has ended, compile a wait for the compile cache "
+    "to be kept. Compute includes exposed communication. A wait for data counts as far as the "
+    "device had nothing to do, which on GPUs is known two steps later.",
 )
 STEP_PART_SECONDS_TOTAL = Metric(
     name="kopeck_step_part_seconds_total",

@@ -68,6 +68,8 @@ class Report:
     profiler_idle_seconds: float | None
     """Since torch's profiler was on last, 0 while it is; None before the first trace window."""
     gpu_uuid: str | None
+    is_last: bool
+    """The launcher's word on a rank that has ended."""
 
 
 def read_report(message: Message) -> Report:
@@ -97,6 +99,7 @@ def read_report(message: Message) -> Report:
         comm_window=window_if_known(message, "comm_window"),
         profiler_idle_seconds=number_if_known(message, "profiler_idle_seconds"),
         gpu_uuid=text_if_known(message, "gpu_uuid"),
+        is_last=message.get("is_last") is True,
     )
 
 

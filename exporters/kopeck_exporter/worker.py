@@ -72,6 +72,8 @@ class Worker:
         with self._lock:
             last = self._ranks.get(report.local_rank)
             if last is None or not _is_outdated(report, connection, last):
+                if last and report.is_last:
+                    now_seconds = last.received_seconds  # which makes no figure fresh again
                 state = _next_state(report, connection, now_seconds, last)
                 self._ranks[report.local_rank] = state
 
@@ -117,8 +119,11 @@ def mfu(ranks: list[RankState], now_seconds: float) -> float | None:
 def _is_outdated(report: Report, connection: int, last: RankState) -> bool:
     """A process sends in order, so only what an older connection still held comes late.
 
-    Clocks are not asked: they may step back.
+    Clocks are not asked: they may step back. The launcher goes on from what the rank left in a
+    file, which is old where the disk was full: no new process, then, but nothing new.
     """
+    if report.is_last:
+        return report.sequence <= last.report.sequence
     if connection == last.connection:
         return report.sequence < last.report.sequence
     return connection < last.connection

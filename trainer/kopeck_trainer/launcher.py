@@ -5,12 +5,15 @@ import shutil
 import signal
 import sys
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
+from time import monotonic
+from typing import Any
 
 from kopeck_trainer import exit_codes
+from kopeck_trainer.closing import LastReport, Moment, closed, tell_exporter
 from kopeck_trainer.compilation.archive import CacheArchive, archive_file
 from kopeck_trainer.compilation.archiving import archiving
 from kopeck_trainer.config import TrainConfig, read_config
@@ -74,7 +77,7 @@ class Ending:
     exit_class: ExitClass
     message: str
     failure: RankEnd | None = None
-    reports: list[dict[str, object]] = field(default_factory=list)
+    reports: list[LastReport] = field(default_factory=list)
 
 
 def main() -> int:
@@ -89,7 +92,10 @@ def main() -> int:
     with sampling(os.environ):
         ending = _launch(pod, started_at)
     _say(ending.message)
-    _write_termination_message(pod.termination_log, ending)
+    now = Moment.now()
+    reports = [closed(report, started_at, now) for report in ending.reports]
+    tell_exporter(reports, os.environ)
+    _write_termination_message(pod.termination_log, ending, reports)
     return ending.exit_code
 
 
@@ -115,8 +121,10 @@ def _launch(pod: PodEnvironment, started_at: float) -> Ending:
             for local_rank in range(pod.processes)
         ]
         ranks = _start(_program(config), environ, variables, cpus, pod.first_rank)
-        ends = _supervise(ranks, pod, archive if pod.worker == 0 else None, run_directory)
-        return _ending(ends, run_directory)
+        ends, archiving_seconds = _supervise(
+            ranks, pod, archive if pod.worker == 0 else None, run_directory
+        )
+        return _ending(ends, archiving_seconds, run_directory)
     except TrainerError as error:
         return Ending(
             exit_code=error.exit_code,
@@ -129,7 +137,8 @@ def _launch(pod: PodEnvironment, started_at: float) -> Ending:
 
 def _supervise(
     ranks: Ranks, pod: PodEnvironment, archive: CacheArchive | None, run_directory: Path
-) -> list[RankEnd]:
+) -> tuple[list[RankEnd], float]:
+    """How the ranks ended, and for how long they were over while the archive was not."""
     grace = Grace(pod.grace_seconds)
 
     def on_stop() -> None:
@@ -137,10 +146,12 @@ def _supervise(
         _say("stopping: the ranks finish their step and save a checkpoint")
 
     if archive is None:
-        return supervise(ranks, grace.seconds_before(GRACE_MARGIN_SECONDS), on_stop)
+        return supervise(ranks, grace.seconds_before(GRACE_MARGIN_SECONDS), on_stop), 0.0
     patience = partial(grace.seconds_before, LEAVING_MARGIN_SECONDS)
     with archiving(archive, run_directory, pod.processes, patience):
-        return supervise(ranks, grace.seconds_before(GRACE_MARGIN_SECONDS), on_stop)
+        ends = supervise(ranks, grace.seconds_before(GRACE_MARGIN_SECONDS), on_stop)
+        ended_at = monotonic()
+    return ends, monotonic() - ended_at
 
 
 def _refuse_impossible_schedule(config: TrainConfig, ranks: int) -> None:
@@ -218,9 +229,16 @@ def environment_of_ranks(environ: Mapping[str, str], processes: int) -> dict[str
     }
 
 
-def _ending(ends: list[RankEnd], run_directory: Path) -> Ending:
+def _ending(ends: list[RankEnd], archiving_seconds: float, run_directory: Path) -> Ending:
     failure = first_failure(ends)
-    reports = [read_json(report_file(run_directory, end.local_rank)) for end in ends]
+    reports = [
+        LastReport(
+            content=read_json(report_file(run_directory, end.local_rank)),
+            rank_ended_at=end.ended_at,
+            archiving_seconds=archiving_seconds,
+        )
+        for end in ends
+    ]
     if failure is None:
         return Ending(
             exit_code=exit_codes.COMPLETED,
@@ -248,8 +266,10 @@ def _reason(failure: RankEnd, run_directory: Path) -> str:
     return f"rank {failure.rank} exited with code {failure.exit_code}"
 
 
-def _write_termination_message(path: Path, ending: Ending) -> None:
-    content = termination_message(ending.exit_class, ending.message, ending.failure, ending.reports)
+def _write_termination_message(
+    path: Path, ending: Ending, reports: Sequence[Mapping[str, Any]]
+) -> None:
+    content = termination_message(ending.exit_class, ending.message, ending.failure, reports)
     try:
         write_termination_message(path, content)
     except OSError as error:

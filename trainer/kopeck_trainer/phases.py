@@ -31,6 +31,12 @@ class PhaseClock:
     def phase(self) -> str:
         return self._running[-1]
 
+    @property
+    def decided_phase(self) -> str:
+        """The running one; for undecided time the one that it interrupted."""
+        with self._lock:
+            return next(phase for phase in reversed(self._running) if phase != UNDECIDED)
+
     def seconds(self) -> dict[str, float]:
         """Seconds by phase since the clock began, the running one included."""
         with self._lock:
@@ -61,6 +67,12 @@ class PhaseClock:
         with self._lock:
             self._book()
             self._running[-1] = _known(phase)
+
+    def end(self) -> None:
+        """The process is about to leave: it is idle now, and nothing will be decided any more."""
+        phase = self.decided_phase
+        self.decide(phase, self.undecided_seconds)
+        self.switch("idle")
 
     def enter(self, phase: str) -> None:
         with self._lock:

@@ -19,11 +19,15 @@ KILLED_SECONDS = 0.1
 
 @dataclass(frozen=True, kw_only=True)
 class RankEnd:
-    """How one rank ended. `exit_code` is its own, or 128 + the signal that ended it."""
+    """How one rank ended. `exit_code` is its own, or 128 + the signal that ended it.
+
+    `ended_at` is when it was reaped, on the monotonic clock.
+    """
 
     rank: int
     local_rank: int
     exit_code: int
+    ended_at: float
     signal_name: str | None = None
 
     @property
@@ -157,10 +161,12 @@ def _reap_one() -> tuple[int, int] | None:
 
 def _end(rank: int, local_rank: int, status: int) -> RankEnd:
     code = os.waitstatus_to_exitcode(status)
-    if code >= 0:
-        return RankEnd(rank=rank, local_rank=local_rank, exit_code=code)
     return RankEnd(
-        rank=rank, local_rank=local_rank, exit_code=128 - code, signal_name=_signal_name(-code)
+        rank=rank,
+        local_rank=local_rank,
+        exit_code=code if code >= 0 else 128 - code,
+        ended_at=monotonic(),
+        signal_name=_signal_name(-code) if code < 0 else None,
     )
 
 

@@ -60,8 +60,12 @@ class Reporter:
                 warm_file(self._file.parent, self._local_rank).touch()
 
     def close(self) -> None:
-        """The last report, which may wait: none after it would make up for it."""
+        """The last report, which may wait: none after it would make up for it.
+
+        What is left of the process is idle time.
+        """
         self._closed.set()
+        self.clock.end()
         with self._lock:
             if self._socket:
                 self._socket.send_last(_encoded(self._next_report()), LAST_REPORT_SECONDS)
@@ -176,7 +180,9 @@ class Reporter:
             "step_seconds_sum": figures.histogram.sum_seconds,
             "jitter_bucket_counts": figures.jitter.counts,
             "jitter_seconds_sum": figures.jitter.sum_seconds,
+            "phase": self.clock.decided_phase,
             "phase_seconds": phase_seconds,
+            "undecided_seconds": self.clock.undecided_seconds,
             "step_part_seconds": figures.step_part_seconds,
             "compile_mode": figures.compile_mode,
             "compile_seconds": phase_seconds["compile"] if figures.compile_mode else None,

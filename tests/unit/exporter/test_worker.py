@@ -119,6 +119,23 @@ def test_seconds_that_fall_by_rounding_do_not_start_a_new_process() -> None:
     assert sum(totals_of(worker).phase_seconds) == 0.30000000000000004
 
 
+def test_the_launchers_last_word_adds_to_the_rank_and_makes_no_figure_fresh() -> None:
+    worker = Worker(processes=1)
+    worker.receive(after_steps(3), 0, now_seconds=1)
+    closed = after_steps(3, seq=4, is_last=True, phase_seconds={"compute": 3.0, "idle": 40.0})
+    worker.receive(closed, 1, now_seconds=41)
+    (rank,) = worker.ranks()
+    assert (rank.totals.steps, sum(rank.totals.phase_seconds)) == (3, 43)
+    assert not rank.is_fresh(41)
+
+
+def test_a_last_word_that_goes_on_from_an_old_file_is_no_new_process() -> None:
+    worker = Worker(processes=1)
+    worker.receive(after_steps(30), 0, now_seconds=1)
+    worker.receive(after_steps(3, seq=4, is_last=True), 1, now_seconds=2)
+    assert totals_of(worker).steps == 30
+
+
 @given(
     st.lists(
         st.tuples(

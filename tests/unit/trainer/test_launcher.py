@@ -1,5 +1,6 @@
 """The launcher with programs of the user's own: real processes, no torch."""
 
+import os
 import signal
 import sys
 import time
@@ -10,6 +11,7 @@ from typing import Any
 import pytest
 
 from kopeck_trainer.launcher import BRIEF_PROFILING, QUIET_AUTOTUNING, environment_of_ranks
+from tests.unit.exporter.reporting import running_sidecar
 from tests.unit.trainer.local_workers import LocalJob, Worker
 from tests.waiting import eventually
 
@@ -58,9 +60,64 @@ def test_phases_begin_with_the_container_and_are_in_the_termination_message(job:
     after = time.time()
     assert worker.exit_code() == 0
     told = worker.termination()
-    started_at = told["reportedAt"] - sum(told["phaseSeconds"].values())
     assert told["phaseSeconds"]["startup"] > 1
-    assert before - ROUNDED_SECONDS <= started_at <= after + ROUNDED_SECONDS
+    assert began_between(told, before, after)
+
+
+def test_phases_go_on_until_the_launcher_leaves_and_the_exporter_is_told_the_same(
+    job: LocalJob,
+) -> None:
+    job.processes_per_worker = 2
+    ended = job.folder / "ended"
+    step = "from kopeck_trainer import report; report.step(samples=1)"
+    with running_sidecar(job.folder, processes=2) as sidecar:
+        job.environ["KOPECK_SOCKET"] = str(sidecar.socket)
+        before = time.time()
+        [worker] = job.start(shell(f"{sys.executable} -c '{step}'; date +%s.%N > {ended}-$RANK"))
+        after = time.time()
+        assert worker.exit_code() == 0, worker.output
+        told = worker.termination()
+        ends = [float(Path(f"{ended}-{rank}").read_text()) for rank in range(2)]
+        assert max(ends) <= told["reportedAt"] <= time.time()
+        assert began_between(told, before, after)
+
+        def exporter_has_the_same() -> None:
+            progress = sidecar.progress()
+            assert progress["reportedAt"] == told["reportedAt"]
+            exported = {name: each for name, each in progress["phaseSeconds"].items() if each}
+            assert exported == told["phaseSeconds"]
+
+        eventually(exporter_has_the_same)
+
+
+def test_a_rank_that_is_killed_was_in_its_phase_until_then(job: LocalJob) -> None:
+    program = """
+import signal, time
+from kopeck_trainer import report
+report.step(samples=1)
+with report.phase("data_wait"):
+    report.step(samples=1)
+    print("waits since", time.time(), flush=True)
+    signal.pause()
+"""
+    before = time.time()
+    [worker] = job.start({"command": [sys.executable, "-c", program]})
+    after = time.time()
+    says(worker, "waits since")
+    waits_since = float(worker.output.split()[2])
+    killed_at = time.time()
+    os.kill(worker.rank_pids[0], signal.SIGKILL)
+    assert worker.exit_code() == 137
+    told = worker.termination()
+    assert told["reportedAt"] >= killed_at
+    assert told["phaseSeconds"]["data_wait"] >= killed_at - waits_since
+    assert began_between(told, before, after)
+
+
+def began_between(told: dict[str, Any], before: float, after: float) -> bool:
+    """What a termination message tells adds up to the life of its container until then."""
+    began_at: float = told["reportedAt"] - sum(told["phaseSeconds"].values())
+    return before - ROUNDED_SECONDS <= began_at <= after + ROUNDED_SECONDS
 
 
 def test_one_failed_rank_ends_its_peers_with_what_they_started(job: LocalJob) -> None:

@@ -3,7 +3,7 @@ import threading
 import pytest
 
 from kopeck_exporter.names import PHASES
-from kopeck_trainer.phases import PhaseClock
+from kopeck_trainer.phases import UNDECIDED, PhaseClock
 
 
 class Time:
@@ -37,6 +37,20 @@ def test_time_before_the_clock_was_made_is_of_the_first_phase() -> None:
     clock.switch("compute")
     time.seconds += 1
     assert (clock.seconds()["startup"], clock.seconds()["compute"]) == (10, 1)
+
+
+def test_what_is_undecided_at_the_end_stays_with_the_phase_around_it() -> None:
+    time = Time()
+    clock = PhaseClock("compute", now=time)
+    clock.enter(UNDECIDED)
+    time.seconds += 2
+    assert clock.decided_phase == "compute"
+    assert clock.undecided_seconds == 2
+    clock.leave()
+    clock.end()
+    time.seconds += 1
+    seconds = clock.seconds()
+    assert (seconds["compute"], seconds["idle"], clock.undecided_seconds) == (2, 1, 0)
 
 
 def test_a_phase_that_raises_ends_too() -> None:

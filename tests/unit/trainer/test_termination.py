@@ -6,7 +6,7 @@ from kopeck_trainer.termination import termination_message, write_termination_me
 
 
 def test_figures_are_put_together_from_all_local_ranks() -> None:
-    failure = RankEnd(rank=3, local_rank=1, exit_code=137, signal_name="SIGKILL")
+    failure = RankEnd(rank=3, local_rank=1, exit_code=137, ended_at=0.0, signal_name="SIGKILL")
     reports = [
         {
             "step": 12,
