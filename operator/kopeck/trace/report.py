@@ -97,10 +97,10 @@ def _with_scores(ranks: tuple[RankReport, ...]) -> tuple[RankReport, ...]:
 
 
 def own_ns(rank: RankReport) -> int | None:
-    """A rank's time without its waiting for others; None without a GPU."""
+    """A rank's time without that in which it waits for others; None without a GPU."""
     if rank.summary.breakdown is None:
         return None
-    return rank.summary.breakdown.span_ns - (rank.split.wait_ns if rank.split else 0)
+    return rank.summary.breakdown.span_ns - (rank.split.waited_ns if rank.split else 0)
 
 
 def _notes(summaries: Sequence[RankSummary]) -> list[str]:

@@ -5,15 +5,18 @@ from collections.abc import Iterable
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kopeck.trace.ranking import relatives
 from tests.unit.trace.traces import (
     BEGIN_US,
     Event,
     a_call,
     a_kernel,
     a_trace,
+    all_reduce,
     measured,
     nccl,
     read,
+    together,
 )
 
 _MAKERS = {
@@ -117,6 +120,53 @@ def _causes(gpu_events: Iterable[GpuEvent], begin: int, end: int) -> set[str]:
                 is_kernel = launched is not None and end - begin < 30_000
                 causes.add("kernel" if is_kernel else "other")
     return causes
+
+
+# Of each collective its stream, and of each rank begin and duration in nanoseconds.
+_collectives = st.lists(
+    st.tuples(st.integers(20, 22), st.lists(st.tuples(_starts, st.integers(1, 90)), min_size=3)),
+    min_size=1,
+    max_size=6,
+).map(lambda found: [(stream, sorted(times[:3])) for stream, times in found])
+
+JobCollective = tuple[int, list[tuple[int, int]]]
+
+
+@given(_collectives)
+def test_each_nanosecond_of_waiting_counts_once(collectives: list[JobCollective]) -> None:
+    """However many streams wait in it, for the scores and for what late ranks are charged with."""
+    report = together(*(_rank_trace(rank, collectives) for rank in range(3)))
+    waits = [_waits(rank, collectives) for rank in range(3)]
+    spans = [rank.summary.breakdown.span_ns for rank in report.ranks if rank.summary.breakdown]
+    own = [
+        span - len(set().union(*waited.values())) for span, waited in zip(spans, waits, strict=True)
+    ]
+    assert [rank.split and rank.split.held_up_ns for rank in report.ranks] == [
+        sum(len(waited.get(late, ())) for waited in waits) // 2 for late in range(3)
+    ]
+    assert [each.own for each in relatives(report.ranks)] == [each / min(own) for each in own]
+    assert [rank.score for rank in report.ranks] == [min(own) / each for each in own]
+
+
+def _rank_trace(rank: int, collectives: Iterable[JobCollective]) -> str:
+    told = {"Process Group Ranks": "[0, 1, 2]", "Group size": 3}
+    events = [
+        all_reduce(start / 1000, length / 1000, stream=stream, Seq=number, **told)
+        for number, (stream, times) in enumerate(collectives)
+        for start, length in times[rank : rank + 1]
+    ]
+    return a_trace(*events, rank=rank, world_size=3)
+
+
+def _waits(rank: int, collectives: Iterable[JobCollective]) -> dict[int, set[int]]:
+    """The nanoseconds in which a rank waits, by the rank that it waits for."""
+    waited: dict[int, set[int]] = {}
+    for _, times in collectives:
+        lengths = [length for _, length in times]
+        start, length = times[rank]
+        late = lengths.index(min(lengths))
+        waited.setdefault(late, set()).update(range(start, start + length - min(lengths)))
+    return waited
 
 
 @given(st.integers(0, 8_000_000_000_000_000), st.integers(0, 10**9))

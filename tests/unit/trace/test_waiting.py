@@ -131,6 +131,16 @@ def test_a_planted_delay_is_what_the_late_rank_is_charged_with() -> None:
     assert [rank.score for rank in report.ranks] == [1, own[0] / own[1]]
 
 
+def test_waiting_on_two_streams_at_once_passes_once() -> None:
+    """Rank 1 comes 95 µs late to both of a rank's collectives, which is all that rank 0 waits."""
+    first = [all_reduce(10, 100), all_reduce(10, 100, stream=21, **{"Process Group Name": "1"})]
+    second = [all_reduce(105, 5), all_reduce(105, 5, stream=21, **{"Process Group Name": "1"})]
+    report = _two_ranks(first, second)
+    assert _waits(report) == [(10, 190, 0), (10, 0, 0)]
+    assert [rank.split and rank.split.held_up_ns for rank in report.ranks] == [0, 95_000]
+    assert [rank.score for rank in report.ranks] == [1, 15 / 110]
+
+
 def test_ranks_that_wait_for_each_other_in_turn_are_no_stragglers() -> None:
     first = [all_reduce(0, 320), all_reduce(1300, 20)]
     second = [all_reduce(300, 20), all_reduce(1000, 320)]
