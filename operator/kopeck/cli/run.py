@@ -35,7 +35,7 @@ def run(
     name, spec = read_job(file)
     price = dollars_per_hour(price_book, instance_type)
     folder = Path(tempfile.mkdtemp(prefix=f"kopeck-{name[:20]}-"))
-    console = Console(stderr=True)
+    console = Console(stderr=True, markup=False, emoji=False)
     console.print(f"Logs and checkpoints: {folder}", highlight=False)
     job = LocalJob(
         name=name,

@@ -129,7 +129,8 @@ def _print_hta(files: "list[TraceFile]", form: Format) -> None:
 
 
 def _print_each(parts: Iterable[Table | Text]) -> None:
-    console = Console(highlight=False)
+    # What stands in a trace is text, whatever brackets and colons are in it.
+    console = Console(highlight=False, markup=False, emoji=False)
     for number, each in enumerate(parts):
         if number and isinstance(each, Table):
             console.print()

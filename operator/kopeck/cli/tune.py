@@ -70,7 +70,7 @@ def tune(  # noqa: PLR0913  one of each option
         modules=file.parent,
         dollars_per_hour=dollars_per_hour(price_book, instance_type),
     )
-    console = Console(stderr=True)
+    console = Console(stderr=True, markup=False, emoji=False)
     console.print(f"Logs: {tuning.folder}", highlight=False)
     outcomes = _measure(tuning, console)
     if as_json:

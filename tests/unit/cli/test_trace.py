@@ -82,6 +82,19 @@ def test_what_was_lost_is_told_on_standard_error(tmp_path: Path) -> None:
     assert "cut short" in " ".join(json.loads(asked.stdout)["notes"])
 
 
+@pytest.mark.parametrize("name", ["[/x]", "[bold]f[/bold]", "[red]", ":boom:"])
+def test_names_are_printed_as_they_are(name: str, tmp_path: Path) -> None:
+    events = [
+        an_operator(0, 30, name),
+        an_operator(1, 28, "aten::item"),
+        a_call(2, 20, 1, "cudaStreamSynchronize"),
+        a_kernel(10, 5),
+    ]
+    file = written(tmp_path, a_trace(*events), f"{name.replace('/', '')}.json")
+    assert f"{name} > aten::item" in _trace(file).stdout
+    assert name.replace("/", "") in _trace(file, "--hta-compatible").stdout
+
+
 @pytest.mark.parametrize("suffix", [".png", ".svg"])
 def test_a_picture_is_of_one_step_of_each_rank(suffix: str, tmp_path: Path) -> None:
     picture = tmp_path / f"step{suffix}"
