@@ -55,6 +55,7 @@ _KINDS_BY_NAME = (
     (re.compile(r"gather"), CollectiveKind.GATHER),
     (re.compile(r"reduce"), CollectiveKind.REDUCE),
 )
+_RANKS = re.compile(r"\[( *[0-9]{1,9} *(?:, *[0-9]{1,9} *)*)\]")
 _BYTES = {
     "Byte": 1,
     "Char": 1,
@@ -184,7 +185,7 @@ def _is_told(annotation: str) -> bool:
 
 def _group(args: CollectiveArgs, origin: Origin) -> Group:
     """By the list of its ranks, unless that is cut; then as the trace's head has the group."""
-    told = re.fullmatch(r"\[([\d, ]+)\]", args.group_ranks)
+    told = _RANKS.fullmatch(args.group_ranks)
     ranks = tuple(int(rank) for rank in told[1].split(",")) if told else None
     if ranks is None or (args.group_size is not None and len(ranks) != args.group_size):
         ranks = origin.groups.get(args.group_name)
@@ -196,7 +197,8 @@ def _group(args: CollectiveArgs, origin: Origin) -> Group:
 
 
 def _bytes(args: CollectiveArgs) -> int | None:
-    elements = [each for each in (args.elements_in, args.elements_out) if each is not None]
+    told = (args.elements_in, args.elements_out)
+    elements = [each for each in told if each is not None and each >= 0]
     size = _BYTES.get(args.dtype)
     return max(elements) * size if elements and size else None
 

@@ -1,6 +1,7 @@
 """Text of events to columns, a piece at a time, with what had to be mended or was lost."""
 
 from collections.abc import Sequence
+from contextlib import suppress
 from decimal import Decimal
 
 import msgspec
@@ -8,11 +9,11 @@ import numpy as np
 import numpy.typing as npt
 
 from kopeck.trace.columns import Columns, Piece
-from kopeck.trace.events import UNKNOWN, Category, CollectiveArgs
+from kopeck.trace.events import LATEST_NS, LONGEST_NS, UNKNOWN, Category, CollectiveArgs
 from kopeck.trace.framing import single_events
 from kopeck.trace.intervals import Nanoseconds
 from kopeck.trace.layout import NOT_KEPT, NOT_READ, FirstLines, Head, Rows, rows_in_layout
-from kopeck.trace.losses import ARGS_NOT_READ, NO_DURATION, NO_TIME, READ_NOT
+from kopeck.trace.losses import Loss
 from kopeck.trace.mending import list_end, mended
 
 _CATEGORIES = {
@@ -35,6 +36,10 @@ _CATEGORIES = {
 _LONGEST_EXACT_MICROSECONDS = 2.0**43
 """Up to here, 101 days, a float64 tells microseconds to the nanosecond."""
 _LONGEST_EXACT_INT = 2**53
+_NO_TIME, _IMPOSSIBLE = 0, -1
+"""In place of a begin in nanoseconds."""
+_UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+"""What text raises that is no JSON, not of the types it should be, no UTF-8, or nested too deep."""
 
 
 class _Codes(dict[str, int]):
@@ -76,6 +81,7 @@ class _Args(msgspec.Struct, gc=False):
 
 
 _AnyEvent = _Event | _ExactEvent
+_Number = float | Decimal | None
 # Plain numbers: members of an Enum are slow to compare and to store, a million times.
 _CODES = _Codes({name: int(category) for name, category in _CATEGORIES.items()})
 _code_of = _CODES.__getitem__
@@ -143,7 +149,7 @@ class PieceDecoder:
             return False
         try:
             args = _decoded(rows.args)
-        except msgspec.DecodeError:
+        except _UNREADABLE:
             return False
         self._store(rows, args)
         return True
@@ -151,7 +157,7 @@ class PieceDecoder:
     def _head(self, line: bytes) -> Head:
         try:
             event = _ONE_EVENT.decode(b"{" + line.removesuffix(b",") + b"}")
-        except (msgspec.DecodeError, UnicodeDecodeError):
+        except _UNREADABLE:
             return Head(NOT_READ)
         if event.ph != "X" or event.cat not in _CATEGORIES:
             return Head(NOT_KEPT)
@@ -161,10 +167,9 @@ class PieceDecoder:
     def _appends(self, text: bytes) -> bool:
         """Whether all of a list of events could be read, and is now in the columns."""
         try:
-            events: Sequence[_Event] = _EVENTS.decode(text)
-        except (msgspec.DecodeError, UnicodeDecodeError):
+            self._append(_EVENTS.decode(text), text)
+        except _UNREADABLE:
             return False
-        self._append(events, text)
         return True
 
     def _salvage_singly(self, events: bytes) -> None:
@@ -172,26 +177,27 @@ class PieceDecoder:
         for text in single_events(events, self.key):
             repaired = mended(text)
             try:
-                event = _ONE_EVENT.decode(repaired)
-            except msgspec.DecodeError:
+                self._append([_ONE_EVENT.decode(repaired)], b"[" + repaired + b"]")
+            except _UNREADABLE:
                 lost += 1
-            else:
-                self._append([event], b"[" + repaired + b"]")
         if lost:
-            self.columns.losses.counts[READ_NOT] += lost
+            self.columns.losses.counts[Loss.NOT_READ] += lost
 
     def _append(self, events: Sequence[_Event], text: bytes) -> None:
         kept = self._kept(events)
         if self._everything:
             self._note_for_hta(events, kept)
-        starts_us = np.array([event.ts for event in kept], dtype=np.float64)
+        starts_us = _floats([event.ts for event in kept])
         if not _are_exact(kept, starts_us):
             self._append_exact(text)
             return
-        starts_us = np.nan_to_num(starts_us)
-        whole = np.floor(starts_us)
-        fraction_ns = np.rint((starts_us - whole) * 1000)
-        self._append_rows(kept, whole.astype(np.int64) * 1000 + fraction_ns.astype(np.int64))
+        is_possible = (starts_us >= 0) & (starts_us <= LATEST_NS / 1000)
+        known_us = np.where(is_possible, starts_us, _NO_TIME)
+        whole = np.floor(known_us)
+        fraction_ns = np.rint((known_us - whole) * 1000)
+        starts_ns = whole.astype(np.int64) * 1000 + fraction_ns.astype(np.int64)
+        starts_ns[~is_possible & ~np.isnan(starts_us)] = _IMPOSSIBLE
+        self._append_rows(kept, starts_ns)
 
     def _note_for_hta(self, events: Sequence[_Event], kept: Sequence[_AnyEvent]) -> None:
         columns = self.columns
@@ -203,8 +209,8 @@ class PieceDecoder:
     def _append_exact(self, text: bytes) -> None:
         """The same, of times that no float64 can tell."""
         kept = self._kept(_EXACT_EVENTS.decode(text))
-        starts_ns = [0 if event.ts is None else round(event.ts * 1000) for event in kept]
-        self._append_rows(kept, np.array(starts_ns, dtype=np.int64))
+        starts_ns = np.array([_exact_ns(event.ts) for event in kept], dtype=np.int64)
+        self._append_rows(kept, starts_ns)
 
     def _kept(self, events: Sequence[_AnyEvent]) -> list[_AnyEvent]:
         if self._everything:
@@ -215,12 +221,16 @@ class PieceDecoder:
 
     def _append_rows(self, events: Sequence[_AnyEvent], starts_ns: Nanoseconds) -> None:
         """Those that have a time and a duration."""
-        durations_us = np.array([event.dur for event in events], dtype=np.float64)
-        has_time, lasts = starts_ns > 0, durations_us >= 0
+        durations_us = _floats([event.dur for event in events])
+        has_time = starts_ns > 0
+        lasts = (durations_us >= 0) & (durations_us <= LONGEST_NS / 1000)
         if not (good := has_time & lasts).all():
             counts = self.columns.losses.counts
-            counts[NO_TIME] += int((~has_time).sum())
-            counts[NO_DURATION] += int((has_time & ~lasts).sum())
+            counts[Loss.NO_TIME] += int((starts_ns == _NO_TIME).sum())
+            counts[Loss.TIME] += int((starts_ns == _IMPOSSIBLE).sum())
+            has_duration = ~np.isnan(durations_us)
+            counts[Loss.NO_DURATION] += int((has_time & ~has_duration).sum())
+            counts[Loss.DURATION] += int((has_time & has_duration & ~lasts).sum())
             events = [event for event, is_good in zip(events, good, strict=True) if is_good]
             starts_ns, durations_us = starts_ns[good], durations_us[good]
         ends_ns = starts_ns + np.rint(durations_us * 1000).astype(np.int64)
@@ -234,7 +244,7 @@ class PieceDecoder:
         rows = Rows(codes, starts_ns, ends_ns, name_ids, thread_ids, raw)
         try:
             args = _decoded(raw)
-        except msgspec.DecodeError:
+        except _UNREADABLE:
             args = [self._own_args(bytes(each)) for each in raw]
         self._store(rows, args)
 
@@ -247,23 +257,45 @@ class PieceDecoder:
         correlations = np.full(count, UNKNOWN, dtype=np.int64)
         streams = np.full(count, UNKNOWN, dtype=np.int32)
         rows = self._rows_with_args(events.categories)
-        correlations[rows] = [each.correlation for each in args]
-        streams[rows] = [
+        correlations[rows] = self._fitting([each.correlation for each in args], np.int64)
+        numbers = [
             each.stream if type(each.stream) is int else _stream_number(each.stream)
             for each in args
         ]
+        streams[rows] = self._fitting(numbers, np.int32)
         for row, each, text in zip(rows.tolist(), args, events.args, strict=True):
             if each.collective is not None:
-                columns.collectives[columns.count + row] = _collective(bytes(text))
+                columns.collectives[columns.count + row] = self._collective(bytes(text))
         columns.pieces.append(Piece(*events[:-1], correlations, streams))
         columns.count += count
+
+    def _fitting(
+        self, numbers: Sequence[int], dtype: type[np.signedinteger]
+    ) -> npt.NDArray[np.signedinteger]:
+        """As a column, in which those that it cannot hold are unknown."""
+        try:
+            return np.array(numbers, dtype=dtype)
+        except OverflowError:
+            limits = np.iinfo(dtype)
+            fitting = [each if limits.min <= each <= limits.max else UNKNOWN for each in numbers]
+            lost = sum(one != other for one, other in zip(numbers, fitting, strict=True))
+            self.columns.losses.counts[Loss.ARGS] += lost
+            return np.array(fitting, dtype=dtype)
 
     def _own_args(self, raw: bytes) -> _Args:
         try:
             return _ARGS.decode(mended(raw))
-        except msgspec.DecodeError:
-            self.columns.losses.counts[ARGS_NOT_READ] += 1
+        except _UNREADABLE:
+            self.columns.losses.counts[Loss.ARGS] += 1
             return _Args()
+
+    def _collective(self, raw: bytes) -> CollectiveArgs:
+        with suppress(*_UNREADABLE):
+            return _COLLECTIVE.decode(raw)
+        with suppress(*_UNREADABLE):
+            return _COLLECTIVE.decode(mended(raw))
+        self.columns.losses.counts[Loss.ARGS] += 1
+        return CollectiveArgs()
 
 
 def _decoded(args: Sequence[bytes | msgspec.Raw]) -> list[_Args]:
@@ -277,19 +309,30 @@ def _are_exact(events: Sequence[_AnyEvent], starts_us: npt.NDArray[np.float64]) 
     return all(type(event.ts) is int and event.ts < _LONGEST_EXACT_INT for event in events)
 
 
+def _floats(numbers: Sequence[_Number]) -> npt.NDArray[np.float64]:
+    """NaN for what is unknown; what no float can hold is infinite."""
+    try:
+        return np.array(numbers, dtype=np.float64)
+    except OverflowError:
+        return np.array([_float(each) for each in numbers], dtype=np.float64)
+
+
+def _float(number: _Number) -> float:
+    try:
+        return np.nan if number is None else float(number)
+    except OverflowError:
+        return np.inf
+
+
+def _exact_ns(time_us: _Number) -> int:
+    if time_us is None:
+        return _NO_TIME
+    # Compared first: to round a number of many digits takes long.
+    return round(time_us * 1000) if 0 <= time_us <= LATEST_NS // 1000 else _IMPOSSIBLE
+
+
 def _stream_number(stream: float | str) -> int:
     try:
         return int(stream)
     except (OverflowError, ValueError):
         return UNKNOWN
-
-
-def _collective(raw: bytes) -> CollectiveArgs:
-    try:
-        return _COLLECTIVE.decode(raw)
-    except (msgspec.DecodeError, UnicodeDecodeError):
-        pass
-    try:
-        return _COLLECTIVE.decode(mended(raw))
-    except msgspec.DecodeError:
-        return CollectiveArgs()

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, field
 from enum import IntEnum
+from typing import Annotated
 
 import msgspec
 import numpy as np
@@ -28,23 +29,29 @@ class Category(IntEnum):
 ON_GPU = (Category.KERNEL, Category.MEMCPY, Category.MEMSET)
 UNKNOWN = -1
 """A correlation or stream that an event does not tell."""
+LATEST_NS = 4_102_444_800 * 10**9
+"""The year 2100, counted from 1970: a later begin is none, and sums of times fit 64 bits."""
+LONGEST_NS = 86_400 * 10**9
+"""A day: profiles are of minutes, and no collective waits longer."""
+_Int = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
+"""More digits than 64 bits are damage, with which nothing can be reckoned."""
 
 
 class CollectiveArgs(msgspec.Struct, frozen=True, gc=False):
     """What Kineto tells of a collective beside its kernel; None and "" where it does not."""
 
     name: str = msgspec.field(default="", name="Collective name")
-    elements_in: int | None = msgspec.field(default=None, name="In msg nelems")
-    elements_out: int | None = msgspec.field(default=None, name="Out msg nelems")
-    group_size: int | None = msgspec.field(default=None, name="Group size")
+    elements_in: _Int | None = msgspec.field(default=None, name="In msg nelems")
+    elements_out: _Int | None = msgspec.field(default=None, name="Out msg nelems")
+    group_size: _Int | None = msgspec.field(default=None, name="Group size")
     dtype: str = ""
     group_name: str = msgspec.field(default="", name="Process Group Name")
     group_description: str = msgspec.field(default="", name="Process Group Description")
     group_ranks: str = msgspec.field(default="", name="Process Group Ranks")
     """As "[0, 1]", cut after thirty ranks."""
-    sequence: int | None = msgspec.field(default=None, name="Seq")
-    source_rank: int | None = msgspec.field(default=None, name="Src Rank")
-    target_rank: int | None = msgspec.field(default=None, name="Dst Rank")
+    sequence: _Int | None = msgspec.field(default=None, name="Seq")
+    source_rank: _Int | None = msgspec.field(default=None, name="Src Rank")
+    target_rank: _Int | None = msgspec.field(default=None, name="Dst Rank")
 
 
 @dataclass(frozen=True)

@@ -28,7 +28,7 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from kopeck.trace.events import Category
+from kopeck.trace.events import LATEST_NS, LONGEST_NS, Category
 from kopeck.trace.intervals import Nanoseconds
 
 NOT_KEPT, NOT_READ = -1, -2
@@ -214,7 +214,9 @@ def _times(lines: _Lines, numbers: _Places) -> tuple[Nanoseconds, Nanoseconds] |
     texts = lines.at(begins + (width - _LONGEST_DURATION) + widths, _LONGEST_DURATION)
     is_part = np.arange(_LONGEST_DURATION, 0, -1) <= widths[:, np.newaxis]
     durations_ns = _DURATIONS.numbers(np.where(is_part, texts, _NO_DURATION))
-    if durations_ns is None or starts_ns.min() <= 0:  # No time, or one beyond 64 bits.
+    if durations_ns is None or durations_ns.max() > LONGEST_NS:
+        return None
+    if starts_ns.min() <= 0 or starts_ns.max() > LATEST_NS:  # Or beyond 64 bits, which is below 0.
         return None
     return starts_ns, starts_ns + durations_ns
 

@@ -4,6 +4,7 @@ import json
 import re
 
 _STRING_OR_NO_NUMBER = re.compile(rb'"(?:[^"\\]|\\.)*"|-?\b(?:NaN|nan|Infinity|inf)\b', re.DOTALL)
+_STRING_OR_BRACKET = re.compile(rb'"(?:[^"\\]|\\.)*"|[][{}]', re.DOTALL)
 _ESCAPE = re.compile(rb'\\(?:u[0-9a-fA-F]{4}|["\\/bfnrt])|\\')
 _CONTROL = re.compile(rb"[\x00-\x1f]")
 
@@ -36,7 +37,18 @@ def list_end(text: bytes) -> int | None:
     # Latin-1 has one character for each byte, so that places stay the same.
     listed = "[" + text.decode("latin-1")
     try:
-        _, end = json.JSONDecoder(strict=False).raw_decode(listed)
-    except (json.JSONDecodeError, RecursionError):
+        _, end = json.JSONDecoder(strict=False, parse_int=float).raw_decode(listed)
+    except json.JSONDecodeError:
         return None
+    except RecursionError:
+        return _end_by_brackets(text)
     return end - 1
+
+
+def _end_by_brackets(text: bytes) -> int | None:
+    depth = 1
+    for found in _STRING_OR_BRACKET.finditer(text):
+        depth += (found[0] in b"[{") - (found[0] in b"]}")
+        if not depth:
+            return found.end()
+    return None

@@ -26,7 +26,7 @@ def _object(text: bytes) -> dict[str, Any] | None:
     for each in (text, mended(text)):
         try:
             found = msgspec.json.decode(each)
-        except (msgspec.DecodeError, UnicodeDecodeError):
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             continue
         return found if isinstance(found, dict) else None
     return None

@@ -12,7 +12,7 @@ from kopeck.trace.decoding import PieceDecoder
 from kopeck.trace.events import RankTrace
 from kopeck.trace.files import Blocks, TraceFile, is_packed
 from kopeck.trace.framing import Head, first_cut, first_key, head_of, pieces
-from kopeck.trace.losses import READ_NOT, Losses
+from kopeck.trace.losses import Loss, Losses
 from kopeck.trace.origin import metadata_of, origin_of
 from kopeck.trace.sharing import shared_out
 
@@ -55,7 +55,7 @@ def read_rank_on_cores(
     stretches = _stretches(file, key, head.events_at, size, cores * _STRETCHES_PER_CORE)
     decode = partial(decode_stretch, file, key)
     decoded = shared_out(pool, cores - 1, decode, stretches, lambda: None)
-    guessed_wrong = any(each.losses.counts[READ_NOT] for each in decoded)
+    guessed_wrong = any(each.losses.counts[Loss.NOT_READ] for each in decoded)
     if guessed_wrong or any(each.tail is not None for each in decoded[:-1]):
         return read_rank(file)
     return _trace(file, head, decoded, [])

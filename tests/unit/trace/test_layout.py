@@ -165,7 +165,7 @@ def test_what_is_wrong_in_a_flow_is_told_in_other_layouts_alone() -> None:
     piece = _piece([{"ph": "s", "id": 0, "pid": 0, "cat": "kernel", "name": 7}])
     assert _is_laid_out(piece)
     assert _decoded(piece)[1] == ()
-    assert _decoded(_laid_out_otherwise(piece))[1] == ("1 events cannot be read",)
+    assert _decoded(_laid_out_otherwise(piece))[1] == ("1 event cannot be read",)
     _are_read_alike(piece, has_flows=True)
 
 
@@ -183,6 +183,8 @@ def test_what_is_wrong_in_a_flow_is_told_in_other_layouts_alone() -> None:
         (b'"dur": 50.000', b'"dur": 5e1'),
         (b'"dur": 50.000', b'"dur": -50.000'),
         (b'"dur": 50.000', b'"dur": 1234567890123.000'),
+        (b'"dur": 50.000', b'"dur": 86400000000.001'),
+        (b'"ts": 1000', b'"ts": 4102444800001000'),
         (b"    ", b"\t"),
         (b"\n", b"\r\n"),
         (b'\n    "args": {\n', b'\n    "args": { '),
