@@ -16,7 +16,7 @@ from tests.bench.process_usage import peak_memory_bytes
 def main() -> None:
     files = [TraceFile(Path(path), path) for path in sys.argv[1:]]
     began = monotonic()
-    report = report_of(read_summaries(files, lambda: None))
+    report = report_of(read_summaries(files, lambda: None).measured)
     seconds = monotonic() - began
     part = report.ranks[0].summary.breakdown
     overlap = 100 * part.overlap_ratio if part and part.overlap_ratio is not None else None

@@ -28,11 +28,12 @@ class ConfigError(KopeckError):
 
     def __init__(self, where: str, wrong: str, instead: str) -> None:
         super().__init__(f"{where}: {wrong}; {instead}")
-        self._said = where, wrong, instead
+        self.where, self.wrong = where, wrong
+        self._instead = instead
 
     def __reduce__(self) -> tuple[type["ConfigError"], tuple[str, str, str]]:
         """As another process needs it, to raise the same."""
-        return ConfigError, self._said
+        return ConfigError, (self.where, self.wrong, self._instead)
 
 
 def first_wrong_field(error: "ValidationError") -> tuple[str, str]:

@@ -88,8 +88,8 @@ def _report(files: "list[TraceFile]") -> "Report":
     from kopeck.trace.report import report_of  # noqa: PLC0415
 
     with _progress(len(files)) as told:
-        summaries = read_summaries(files, told)
-    return report_of(summaries)
+        ranks = read_summaries(files, told)
+    return report_of(ranks.measured, ranks.left_out)
 
 
 @contextmanager
@@ -120,12 +120,14 @@ def _print_hta(files: "list[TraceFile]", form: Format) -> None:
     from kopeck.trace.parallel_reading import read_hta_figures  # noqa: PLC0415
 
     with _progress(len(files)) as told:
-        figures = read_hta_figures(files, told)
-    names = [file.name for file in files]
+        ranks = read_hta_figures(files, told)
+    names = [file.name for file in ranks.files]
     if form is Format.JSON:
-        typer.echo(json.dumps(as_hta_document(names, figures), indent=2))
-        return
-    _print_each(hta_tables(names, figures))
+        typer.echo(json.dumps(as_hta_document(names, ranks.measured), indent=2))
+    else:
+        _print_each(hta_tables(names, ranks.measured))
+    for note in ranks.left_out:
+        typer.echo(note, err=True)
 
 
 def _print_each(parts: Iterable[Table | Text]) -> None:

@@ -1,9 +1,10 @@
 """The files that hold traces, and their bytes, block by block."""
 
+import lzma
 import tarfile
 import zlib
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -31,13 +32,34 @@ class TraceFile:
     is_last_before_damage: bool = False
     """Whether the archive breaks off in it, or behind it."""
 
+    @property
+    def lost(self) -> tuple[str, ...]:
+        """In a sentence without its subject, what of its archive is lost."""
+        if not self.is_last_before_damage:
+            return ()
+        return ("its archive is damaged, what followed is lost",)
+
 
 def trace_files(paths: Sequence[Path], unpacked: Path) -> list[TraceFile]:
     """The traces at files, in folders and in archives, which are unpacked into a folder.
 
     Raises ConfigError for what is none.
     """
-    return [file for path in paths for file in _files_at(path, unpacked)]
+    files = []
+    for path in paths:
+        with _refusing(str(path)):
+            files += _files_at(path, unpacked)
+    return files
+
+
+@contextmanager
+def _refusing(name: str) -> Iterator[None]:
+    """What the system denies, as a sentence."""
+    try:
+        yield
+    except OSError as error:
+        wrong = f"cannot be read ({error.strerror or error})"
+        raise ConfigError(name, wrong, "name a readable trace") from None
 
 
 def _files_at(path: Path, unpacked: Path) -> list[TraceFile]:
@@ -70,7 +92,7 @@ def _unpacked(archive: Path, folder: Path) -> list[TraceFile]:
                 with file.open("wb") as target:
                     while block := content.read(_UNPACKED_AT_ONCE_BYTES):
                         target.write(block)
-    except (tarfile.TarError, EOFError, zlib.error) as error:
+    except (tarfile.TarError, EOFError, zlib.error, lzma.LZMAError) as error:
         damage = error
     if not files:
         wrong = f"is no archive ({damage})" if damage else "has no .json or .json.gz in it"
@@ -94,22 +116,16 @@ class Blocks:
     """Whether the packed data broke off, known after the last block."""
 
     def __iter__(self) -> Iterator[bytes]:
-        try:
-            with self.file.path.open("rb") as opened:
-                if opened.read(len(_GZIP)) == _GZIP:
-                    opened.seek(0)
-                    yield from self._unzipped(iter(lambda: opened.read(_BLOCK_BYTES), b""))
-                    return
-                opened.seek(self.start)
-                left = self.stop - self.start if self.stop is not None else None
-                while block := opened.read(
-                    _BLOCK_BYTES if left is None else min(_BLOCK_BYTES, left)
-                ):
-                    left = None if left is None else left - len(block)
-                    yield block
-        except OSError as error:
-            wrong = f"cannot be read ({error.strerror})"
-            raise ConfigError(self.file.name, wrong, "name a readable trace") from None
+        with _refusing(self.file.name), self.file.path.open("rb") as opened:
+            if opened.read(len(_GZIP)) == _GZIP:
+                opened.seek(0)
+                yield from self._unzipped(iter(lambda: opened.read(_BLOCK_BYTES), b""))
+                return
+            opened.seek(self.start)
+            left = self.stop - self.start if self.stop is not None else None
+            while block := opened.read(_BLOCK_BYTES if left is None else min(_BLOCK_BYTES, left)):
+                left = None if left is None else left - len(block)
+                yield block
 
     def _unzipped(self, packed: Iterator[bytes]) -> Iterator[bytes]:
         """All that can be unpacked, of one gzip stream after the other."""
@@ -139,6 +155,16 @@ def _up_to_the_damage(stream: "zlib._Decompress", block: bytes) -> Iterator[byte
             yield stream.decompress(bytes((byte,)))
 
 
-def is_packed(file: TraceFile) -> bool:
-    with file.path.open("rb") as opened:
-        return opened.read(len(_GZIP)) == _GZIP
+@dataclass(frozen=True)
+class Size:
+    """How large a file is, and whether it is packed."""
+
+    bytes: int
+    is_packed: bool
+
+
+def size_of(file: TraceFile) -> Size:
+    """Raises ConfigError where the file cannot be read."""
+    with _refusing(file.name), file.path.open("rb") as opened:
+        is_packed = opened.read(len(_GZIP)) == _GZIP
+        return Size(file.path.stat().st_size, is_packed)

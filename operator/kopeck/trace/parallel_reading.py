@@ -3,10 +3,13 @@
 import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from functools import partial
 from multiprocessing import get_context
-from typing import TypeVar
+from typing import Generic, TypeVar
 
-from kopeck.trace.files import TraceFile, is_packed
+from kopeck.api.errors import ConfigError
+from kopeck.trace.files import TraceFile, size_of
 from kopeck.trace.hta import HtaFigures, hta_figures
 from kopeck.trace.rank_reader import read_rank, read_rank_on_cores
 from kopeck.trace.sharing import shared_out
@@ -21,13 +24,23 @@ Measured = TypeVar("Measured")
 Told = Callable[[], None]
 
 
+@dataclass(frozen=True)
+class Ranks(Generic[Measured]):
+    """What was measured of each file that is a trace, in the order of the files."""
+
+    files: list[TraceFile]
+    measured: list[Measured]
+    left_out: tuple[str, ...] = ()
+    """In sentences, the files that are no traces."""
+
+
 def read_summaries(
     files: Sequence[TraceFile], told: Told, *, least_bytes: int = WORTH_PROCESSES_BYTES
-) -> list[RankSummary]:
-    """Each rank measured, in the order of the files; `told` is called after each.
+) -> Ranks[RankSummary]:
+    """Each rank measured; `told` is called after each.
 
     Several files with fewer than `least_bytes` of text in all are read by this process. Raises
-    ConfigError for a file that is no trace.
+    ConfigError where no file is a trace.
     """
     if len(files) == 1 and (cores := _cores()) > 1:
         with _pool(cores - 1) as pool:
@@ -35,11 +48,11 @@ def read_summaries(
             pool.shutdown(wait=False)  # The others end while this one measures.
             summary = summarise(trace)
         told()
-        return [summary]
+        return Ranks([*files], [summary])
     return _each(_summary_of, files, told, least_bytes)
 
 
-def read_hta_figures(files: Sequence[TraceFile], told: Told) -> list[HtaFigures | None]:
+def read_hta_figures(files: Sequence[TraceFile], told: Told) -> Ranks[HtaFigures | None]:
     """The same, by HTA's rules."""
     return _each(_hta_figures_of, files, told, WORTH_PROCESSES_BYTES)
 
@@ -57,16 +70,39 @@ def _each(
     files: Sequence[TraceFile],
     told: Told,
     least_bytes: int,
-) -> list[Measured]:
+) -> Ranks[Measured]:
     cores = min(_cores(), len(files))
     if cores == 1 or sum(map(_text_bytes, files)) < least_bytes:
-        measured = []
+        tried = []
         for file in files:
-            measured.append(measure(file))
+            tried.append(_tried(measure, file))
             told()
-        return measured
+        return _ranks(files, tried)
     with _pool(cores - 1) as pool:
-        return shared_out(pool, cores - 1, measure, files, told)
+        return _ranks(files, shared_out(pool, cores - 1, partial(_tried, measure), files, told))
+
+
+def _tried(measure: Callable[[TraceFile], Measured], file: TraceFile) -> Measured | ConfigError:
+    """One file that is no trace keeps nobody from the others."""
+    try:
+        return measure(file)
+    except ConfigError as error:
+        return error
+
+
+def _ranks(files: Sequence[TraceFile], tried: Sequence[Measured | ConfigError]) -> Ranks[Measured]:
+    pairs = list(zip(files, tried, strict=True))
+    refused = [(file, each) for file, each in pairs if isinstance(each, ConfigError)]
+    if len(refused) == len(files):
+        raise refused[0][1]
+    return Ranks(
+        files=[file for file, each in pairs if not isinstance(each, ConfigError)],
+        measured=[each for each in tried if not isinstance(each, ConfigError)],
+        left_out=tuple(
+            f"{error.where}: {', '.join((error.wrong, *file.lost))}; it is left out"
+            for file, error in refused
+        ),
+    )
 
 
 def _pool(processes: int) -> ProcessPoolExecutor:
@@ -79,4 +115,8 @@ def _cores() -> int:
 
 
 def _text_bytes(file: TraceFile) -> int:
-    return file.path.stat().st_size * (_PACKED if is_packed(file) else 1)
+    try:
+        size = size_of(file)
+    except ConfigError:
+        return 0
+    return size.bytes * (_PACKED if size.is_packed else 1)

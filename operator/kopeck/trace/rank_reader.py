@@ -10,7 +10,7 @@ from kopeck.api.errors import ConfigError
 from kopeck.trace.columns import Columns, joined
 from kopeck.trace.decoding import PieceDecoder
 from kopeck.trace.events import RankTrace
-from kopeck.trace.files import Blocks, TraceFile, is_packed
+from kopeck.trace.files import Blocks, TraceFile, size_of
 from kopeck.trace.framing import Head, first_cut, first_key, head_of, pieces
 from kopeck.trace.losses import Loss, Losses
 from kopeck.trace.origin import metadata_of, origin_of
@@ -35,9 +35,7 @@ def read_rank(file: TraceFile, *, everything: bool = False) -> RankTrace:
     decoder = PieceDecoder(first_key(first), everything=everything)
     _decode(decoder, chain([first], blocks), is_last=True)
     lost = ["its packed data is damaged"] if source.is_damaged else []
-    if file.is_last_before_damage:
-        lost.append("its archive is damaged, what followed is lost")
-    return _trace(file, head, [decoder.columns], lost)
+    return _trace(file, head, [decoder.columns], [*lost, *file.lost])
 
 
 def read_rank_on_cores(
@@ -47,12 +45,12 @@ def read_rank_on_cores(
 
     A file of fewer than `least_bytes`, or packed, is read on this core alone.
     """
-    size = file.path.stat().st_size
-    if size < least_bytes or is_packed(file):
+    size = size_of(file)
+    if size.bytes < least_bytes or size.is_packed:
         return read_rank(file)
     head, first = _opening(file, iter(Blocks(file)))
     key = first_key(first)
-    stretches = _stretches(file, key, head.events_at, size, cores * _STRETCHES_PER_CORE)
+    stretches = _stretches(file, key, head.events_at, size.bytes, cores * _STRETCHES_PER_CORE)
     decode = partial(decode_stretch, file, key)
     decoded = shared_out(pool, cores - 1, decode, stretches, lambda: None)
     guessed_wrong = any(each.losses.counts[Loss.NOT_READ] for each in decoded)

@@ -40,8 +40,11 @@ class Report:
     """In sentences, what was lost, guessed or left out."""
 
 
-def report_of(summaries: Sequence[RankSummary]) -> Report:
-    """Raises ConfigError for traces that cannot be of one job."""
+def report_of(summaries: Sequence[RankSummary], left_out: Sequence[str] = ()) -> Report:
+    """`left_out` are sentences on files that are no traces.
+
+    Raises ConfigError for traces that cannot be of one job.
+    """
     _refuse_different_jobs(summaries)
     ordered = sorted(summaries, key=lambda each: (each.origin.rank is None, each.origin.rank or 0))
     by_rank = {
@@ -59,7 +62,7 @@ def report_of(summaries: Sequence[RankSummary]) -> Report:
         matches=tuple(matches),
         bandwidths=tuple(bandwidths(matches, ordered[0].origin.gpu)),
         stragglers=tuple(stragglers(splits, int(median(spans)))) if spans else (),
-        notes=(*_notes(ordered), *_strangers_notes(strangers, clocks)),
+        notes=(*left_out, *_notes(ordered), *_strangers_notes(strangers, clocks)),
     )
 
 

@@ -18,6 +18,7 @@ from kopeck.trace.files import TraceFile, trace_files
 from kopeck.trace.framing import pieces
 from kopeck.trace.parallel_reading import read_summaries
 from kopeck.trace.rank_reader import read_rank, read_rank_on_cores
+from kopeck.trace.report import report_of
 from tests.unit.trace.traces import (
     FOLDER,
     a_call,
@@ -85,7 +86,7 @@ def test_a_folder_has_one_trace_per_rank(tmp_path: Path) -> None:
     written(tmp_path, "no trace", "notes.txt")
     files = trace_files([tmp_path], tmp_path)
     assert [Path(file.name).name for file in files] == ["a.json.gz", "b.json"]
-    assert [each.origin.rank for each in read_summaries(files, _nothing)] == [0, 1]
+    assert [each.origin.rank for each in read_summaries(files, _nothing).measured] == [0, 1]
 
 
 def _archive(folder: Path) -> Path:
@@ -129,19 +130,69 @@ def test_an_archive_that_breaks_off_keeps_what_is_before_it(
 @needs_shared_traces
 def test_ranks_measured_in_processes_are_the_same_as_in_one(tmp_path: Path) -> None:
     files = shared(str(tmp_path), "dlrm_8ranks_v100.tar.gz")
-    alone = read_summaries(files, _nothing)
+    alone = read_summaries(files, _nothing).measured
     told = []
-    summaries = read_summaries(files, lambda: told.append(1), least_bytes=0)
+    summaries = read_summaries(files, lambda: told.append(1), least_bytes=0).measured
     assert len(told) == 8
     assert [each.breakdown for each in summaries] == [each.breakdown for each in alone]
     assert [each.collectives for each in summaries] == [each.collectives for each in alone]
 
 
-def test_a_process_raises_what_its_file_is_refused_for(tmp_path: Path) -> None:
-    good = written(tmp_path, a_trace(a_kernel(0, 1)), "good.json")
-    bad = written(tmp_path, "{}", "bad.json")
-    with pytest.raises(ConfigError, match=r"bad.json: has no list traceEvents"):
-        read_summaries(trace_files([good, bad], tmp_path), _nothing, least_bytes=0)
+@pytest.mark.parametrize("least_bytes", [0, 10**9], ids=["processes", "this process"])
+def test_what_is_no_trace_is_left_out_and_said(least_bytes: int, tmp_path: Path) -> None:
+    written(tmp_path, a_trace(a_kernel(0, 1), rank=3), "rank3.json")
+    written(tmp_path, "{}", "package.json")
+    written(tmp_path, "", "rank0.json")
+    (tmp_path / "rank1.json").symlink_to("gone")
+    (tmp_path / "rank2.json").mkdir()
+    (tmp_path / "rank4.json").symlink_to("rank4.json")
+    read = read_summaries(trace_files([tmp_path], tmp_path), _nothing, least_bytes=least_bytes)
+    assert [each.origin.rank for each in read.measured] == [3]
+    assert [Path(file.name).name for file in read.files] == ["rank3.json"]
+    assert [each.removeprefix(f"{tmp_path}/") for each in read.left_out] == [
+        "package.json: has no list traceEvents, so it is no trace; it is left out",
+        "rank0.json: is empty, so it is no trace; it is left out",
+        "rank1.json: cannot be read (No such file or directory); it is left out",
+        "rank2.json: cannot be read (Is a directory); it is left out",
+        "rank4.json: cannot be read (Too many levels of symbolic links); it is left out",
+    ]
+    assert report_of(read.measured, read.left_out).notes[:5] == read.left_out
+
+
+def test_where_nothing_is_a_trace_the_first_file_is_refused(tmp_path: Path) -> None:
+    files = [written(tmp_path, text, f"{name}.json") for name, text in (("a", "{}"), ("b", ""))]
+    with pytest.raises(ConfigError, match=r"a.json: has no list traceEvents.*; name what"):
+        read_summaries(trace_files(files, tmp_path), _nothing, least_bytes=0)
+
+
+def test_a_lone_file_that_cannot_be_read_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "rank0.json").symlink_to("rank0.json")
+    with pytest.raises(ConfigError, match=r"rank0.json: cannot be read \(Too many levels"):
+        read_summaries([TraceFile(tmp_path / "rank0.json", "rank0.json")], _nothing)
+
+
+def test_a_folder_that_the_system_denies_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"cannot be read \(File name too long\); name"):
+        trace_files([tmp_path / ("x" * 300)], tmp_path)
+
+
+def test_an_archive_that_breaks_off_before_a_member_begins_keeps_the_others(
+    tmp_path: Path, unpacked: Path
+) -> None:
+    archive = tmp_path / "job.tar"
+    with tarfile.open(archive, "w") as target:
+        for rank in (0, 1):
+            content = a_trace(a_kernel(0, 1), rank=rank, world_size=2).encode()
+            member = tarfile.TarInfo(f"rank{rank}.json")
+            member.size = len(content)
+            target.addfile(member, io.BytesIO(content))
+            if rank == 0:
+                end = target.offset + tarfile.BLOCKSIZE  # Of the next member its header alone.
+    archive.write_bytes(archive.read_bytes()[:end])
+    read = read_summaries(trace_files([archive], unpacked), _nothing)
+    assert [each.origin.rank for each in read.measured] == [0]
+    (said,) = read.left_out
+    assert "rank1.json: is empty, so it is no trace, its archive is damaged, what followed" in said
 
 
 @needs_shared_traces

@@ -122,7 +122,7 @@ def together(*texts: str) -> Report:
 def report_on(*names: str) -> Report:
     """Of real traces."""
     with TemporaryDirectory() as folder:
-        return report_of(read_summaries(shared(folder, *names), _silent))
+        return report_of(read_summaries(shared(folder, *names), _silent).measured)
 
 
 def shared(folder: str, *names: str) -> list[TraceFile]:
