@@ -32,7 +32,7 @@ def draw(ranks: Sequence[RankReport], step: int, file: Path) -> None:
     zero_ns = min(_begin_ns(rank, step) for rank in shown)
     end_ms = 0.0
     for place, rank in enumerate(shown):
-        timeline, shift_ns = rank.summary.timelines[step], _shift_ns(rank) - zero_ns
+        timeline, shift_ns = rank.summary.timelines[step], _shift_ns(rank, step) - zero_ns
         _draw_rank(axes, place, timeline, shift_ns)
         end_ms = max(end_ms, (timeline.bounds_ns[1] + shift_ns) / 1e6)
     axes.set_xlim(0, end_ms)
@@ -65,14 +65,15 @@ def _bars_ms(intervals: Intervals, shift_ns: int) -> list[tuple[float, float]]:
     return list(zip(starts.tolist(), lengths.tolist(), strict=True))
 
 
-def _shift_ns(rank: RankReport) -> int:
-    """From the trace's own times to those of the lowest rank's clock."""
-    offset = rank.clock.offset_seconds if rank.clock else 0.0
-    return rank.summary.origin.base_ns - round(offset * 1e9)
+def _shift_ns(rank: RankReport, step: int) -> int:
+    """From the trace's own times to those of the reference's clock, in a step."""
+    base_ns = rank.summary.origin.base_ns
+    begin_ns = base_ns + rank.summary.timelines[step].bounds_ns[0]
+    return base_ns - (rank.clock.ahead_ns(begin_ns) if rank.clock else 0)
 
 
 def _begin_ns(rank: RankReport, step: int) -> int:
-    return rank.summary.timelines[step].bounds_ns[0] + _shift_ns(rank)
+    return rank.summary.timelines[step].bounds_ns[0] + _shift_ns(rank, step)
 
 
 def _label(rank: RankReport, step: int) -> str:

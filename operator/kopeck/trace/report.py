@@ -20,7 +20,7 @@ class RankReport:
     split: Split | None
     """None where nothing communicates."""
     clock: Clock | None
-    """None where no collective was matched with the lowest rank's."""
+    """None where no collective was matched with the reference's."""
     score: float | None
     """The shortest time of a rank without its waiting, by this one's: 1 for the fastest.
 
@@ -53,16 +53,16 @@ def report_of(summaries: Sequence[RankSummary], left_out: Sequence[str] = ()) ->
     world_size = next((each.origin.world_size for each in ordered if each.origin.world_size), None)
     found = matches_of(by_rank, world_size)
     clocks = clocks_of(found)
-    matches, strangers = without_strangers(found, clocks)
+    matches = without_strangers(found, clocks.strangers)
     splits = splits_of(by_rank, matches)
     spans = [each.breakdown.span_ns for each in ordered if each.breakdown]
-    ranks = tuple(_rank_report(each, splits, clocks) for each in ordered)
+    ranks = tuple(_rank_report(each, splits, clocks.by_rank) for each in ordered)
     return Report(
         ranks=_with_scores(ranks),
         matches=tuple(matches),
         bandwidths=tuple(bandwidths(matches, ordered[0].origin.gpu)),
         stragglers=tuple(stragglers(splits, int(median(spans)))) if spans else (),
-        notes=(*left_out, *_notes(ordered), *_strangers_notes(strangers, clocks)),
+        notes=(*left_out, *_notes(ordered), *_strangers_notes(clocks.strangers)),
     )
 
 
@@ -121,9 +121,9 @@ def _notes(summaries: Sequence[RankSummary]) -> list[str]:
     return notes
 
 
-def _strangers_notes(strangers: Sequence[int], clocks: dict[int, Clock]) -> list[str]:
+def _strangers_notes(strangers: dict[int, Clock]) -> list[str]:
     return [
-        f"rank {rank}: its collectives end up to {clocks[rank].spread_seconds * 1e3:.0f} ms apart "
+        f"rank {rank}: its collectives end up to {clock.spread_seconds * 1e3:.0f} ms apart "
         "from the others', so they are of another run and are not split"
-        for rank in strangers
+        for rank, clock in strangers.items()
     ]

@@ -1,5 +1,6 @@
 """Waiting for late ranks apart from transfer, by collectives matched across ranks."""
 
+import numpy as np
 import pytest
 
 from kopeck.api.errors import ConfigError
@@ -9,6 +10,7 @@ from kopeck.trace.kinds import Patterns
 from kopeck.trace.report import Report
 from kopeck.trace.summary import summarise
 from tests.unit.trace.traces import (
+    BEGIN_US,
     Event,
     a_call,
     a_kernel,
@@ -165,6 +167,77 @@ def test_what_does_not_end_together_is_of_another_run_and_not_split() -> None:
     report = _two_ranks(first, second)
     assert _waits(report) == [(0, 0, 400), (0, 0, 400)]
     assert any("of another run" in note for note in report.notes)
+
+
+def _half_a_minute(drift: float, late_us: float, ends_late_us: float = 0) -> list[Event]:
+    """Steps by a clock that gains, in one of which a collective ends late."""
+    events = []
+    for step in range(1, 61):
+        start, length = step * 500_000 + late_us, 500 - late_us
+        late = ends_late_us if step == 40 else 0
+        events.append(all_reduce((start + late) * (1 + drift), length * (1 + drift)))
+    return events
+
+
+@pytest.mark.parametrize("drift", [100e-6, -100e-6, 400e-6])
+@pytest.mark.parametrize("ends_late_us", [0, 100_000])
+def test_clocks_that_drift_apart_are_of_one_run(drift: float, ends_late_us: float) -> None:
+    """The split compares durations, which a drift changes by no more than itself."""
+    report = _two_ranks(_half_a_minute(0, 0), _half_a_minute(drift, 200, ends_late_us))
+    assert report.notes == ()
+    first, second = (rank.split for rank in report.ranks)
+    assert first
+    assert second
+    assert first.wait_ns == pytest.approx(60 * 200_000, rel=2 * abs(drift))
+    assert second.transfer_ns == pytest.approx(60 * 300_000, rel=2 * abs(drift))
+    clock = report.ranks[1].clock
+    assert clock is not None
+    assert clock.drift == pytest.approx(drift, rel=1e-3)
+    assert clock.spread_seconds < 1e-6
+    for end_us in (500_500, 30_000_500):
+        end_ns = round((BEGIN_US + end_us * (1 + drift)) * 1000)
+        assert clock.ahead_ns(end_ns) == pytest.approx(end_us * drift * 1000, abs=100)
+
+
+def _a_run(seed: int, rank: int, world_size: int, **group: object) -> str:
+    """A hundred steps of about 20 ms, of a length that is each run's own."""
+    told = {"Group size": world_size, "Process Group Ranks": str(list(range(world_size)))}
+    ends = np.random.default_rng(seed).uniform(15_000, 25_000, 100).cumsum().tolist()
+    events = [all_reduce(end - 500 + 10 * rank, 500 - 10 * rank, **(told | group)) for end in ends]
+    return a_trace(a_kernel(0, 1), *events, rank=rank, world_size=world_size)
+
+
+@pytest.mark.parametrize("stranger", [0, 1, 3])
+def test_the_rank_of_another_run_is_named_whichever_it_is(stranger: int) -> None:
+    report = together(
+        *(_a_run(seed=rank == stranger, rank=rank, world_size=4) for rank in range(4))
+    )
+    (note,) = report.notes
+    assert note.startswith(f"rank {stranger}: its collectives end up to ")
+    assert "of another run" in note
+    assert all(rank.split and not rank.split.transfer_ns for rank in report.ranks)
+
+
+def test_a_stranger_in_a_group_apart_from_the_lowest_rank_is_named() -> None:
+    groups = ("[0, 1]", "[0, 1]", "[2, 3, 4]", "[2, 3, 4]", "[2, 3, 4]")
+    texts = [
+        _a_run(
+            rank == 2, rank, 5, **{"Process Group Ranks": told, "Group size": told.count(",") + 1}
+        )
+        for rank, told in enumerate(groups)
+    ]
+    report = together(*texts)
+    (note,) = report.notes
+    assert note.startswith("rank 2: ")
+    splits = [rank.split for rank in report.ranks]
+    assert [bool(split and split.transfer_ns) for split in splits] == [True, True] + [False] * 3
+
+
+def test_runs_of_almost_one_pace_are_told_apart() -> None:
+    """A steady step of 20 ms in one, 1 % longer in the other."""
+    first = [all_reduce(step * 20_000, 50) for step in range(1, 61)]
+    second = [all_reduce(step * 20_200, 50) for step in range(1, 61)]
+    assert any("of another run" in note for note in _two_ranks(first, second).notes)
 
 
 def test_a_missing_rank_leaves_collectives_unsplit() -> None:
