@@ -5,10 +5,11 @@ from typing import Any
 
 import msgspec
 
-from kopeck.trace.events import Origin
+from kopeck.trace.events import LATEST_NS, Origin
 from kopeck.trace.mending import mended
 
-_RANK_IN_NAME = re.compile(r"(?:rank|worker)[-_]?(\d+)", re.IGNORECASE)
+_RANK_IN_NAME = re.compile(r"(?:rank|worker)[-_]?([0-9]{1,9})", re.IGNORECASE)
+_MOST_RANKS = 10**9
 
 
 def metadata_of(head: bytes, tail: bytes) -> dict[str, Any] | None:
@@ -35,20 +36,23 @@ def _object(text: bytes) -> dict[str, Any] | None:
 def origin_of(file: str, metadata: dict[str, Any]) -> tuple[Origin, tuple[str, ...]]:
     """Whence a trace is, and in sentences what of it had to be guessed."""
     told = _dict(metadata.get("distributedInfo"))
-    rank = _int(told.get("rank"))
-    guesses: tuple[str, ...] = ()
+    rank = _int(told.get("rank"), 0, _MOST_RANKS - 1)
+    guesses = []
     if rank is None and (found := _RANK_IN_NAME.search(file)):
         rank = int(found[1])
-        guesses = (f"its rank is not told, {rank} is taken from its name",)
+        guesses.append(f"its rank is not told, {rank} is taken from its name")
+    base_ns = _int(metadata.get("baseTimeNanoseconds", 0), 0, LATEST_NS)
+    if base_ns is None:
+        guesses.append("its baseTimeNanoseconds is no time before the year 2100, 0 is taken for it")
     origin = Origin(
         file=file,
         rank=rank,
-        world_size=_int(told.get("world_size")),
+        world_size=_int(told.get("world_size"), 1, _MOST_RANKS),
         gpu=_gpu(metadata),
-        base_ns=_int(metadata.get("baseTimeNanoseconds")) or 0,
+        base_ns=base_ns or 0,
         groups=dict(_groups(told)),
     )
-    return origin, guesses
+    return origin, tuple(guesses)
 
 
 def _gpu(metadata: dict[str, Any]) -> str | None:
@@ -77,5 +81,7 @@ def _list(value: object) -> list[Any]:
     return value if isinstance(value, list) else []
 
 
-def _int(value: object) -> int | None:
-    return value if isinstance(value, int) and not isinstance(value, bool) else None
+def _int(value: object, least: int, most: int) -> int | None:
+    if not isinstance(value, int) or isinstance(value, bool):
+        return None
+    return value if least <= value <= most else None

@@ -21,6 +21,7 @@ from tests.unit.trace.traces import (
     all_reduce,
     an_operator,
     read,
+    together,
     written,
 )
 
@@ -165,13 +166,29 @@ def _lost(number: str, member: str, value: str) -> tuple[tuple[str, ...], list[s
     return trace.lost, [trace.events.name_of(row) for row in range(len(trace.events))]
 
 
-@pytest.mark.parametrize("value", ["-1", "-1e300", "86400000000.001", "1e15", "1e18", "1" * 400])
+@pytest.mark.parametrize("base_ns", [-1, 2**63, 10**400, "x", None], ids="{!r:.20}".format)
+def test_a_base_out_of_range_is_said_and_two_ranks_are_still_split(base_ns: object) -> None:
+    texts = [
+        a_trace(*_events(), rank=rank, world_size=2, baseTimeNanoseconds=base)
+        for rank, base in enumerate((base_ns, 10**18))
+    ]
+    report = together(*texts)
+    assert [rank.split and rank.split.transfer_ns for rank in report.ranks] == [30_000] * 2
+    (note,) = report.notes
+    assert "baseTimeNanoseconds is no time before the year 2100, 0 is taken for it" in note
+
+
+@pytest.mark.parametrize(
+    "value", ["-1", "-1e300", "86400000000.001", "1e15", "1e18", "1" * 400], ids="{:.20}".format
+)
 def test_an_impossible_duration_is_a_counted_loss(value: str) -> None:
     said = ("1 event lasts less than 0 or more than a day",)
     assert _lost("20", "dur", value) == (said, ["second"])
 
 
-@pytest.mark.parametrize("value", ["-5", "4102444800000001", "1e16", "1e300", "1" * 400])
+@pytest.mark.parametrize(
+    "value", ["-5", "4102444800000001", "1e16", "1e300", "1" * 400], ids="{:.20}".format
+)
 def test_an_impossible_time_is_a_counted_loss(value: str) -> None:
     said = ("1 event begins before 0 or after the year 2100",)
     assert _lost("1000000", "ts", value) == (said, ["second"])
