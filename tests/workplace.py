@@ -12,6 +12,10 @@ def jobs_path(namespace: str) -> str:
     return f"/apis/kopeck.dev/v1alpha1/namespaces/{namespace}/trainingjobs"
 
 
+def ledger_path(uid: str) -> str:
+    return f"/api/v1/namespaces/kopeck-system/configmaps/kopeck-ledger-{uid}"
+
+
 @dataclass
 class Workplace:
     """One namespace; `cluster` is whatever serves it."""
@@ -76,7 +80,11 @@ class Workplace:
         return eventually(there, seconds=seconds)
 
     def ledger(self, name: str) -> dict[str, Any]:
-        uid = self.job(name)["metadata"]["uid"]
-        found = self.kube.get(f"/api/v1/namespaces/kopeck-system/configmaps/kopeck-ledger-{uid}")
+        return self.ledger_of(self.job(name)["metadata"]["uid"])
+
+    def ledger_of(self, uid: str) -> dict[str, Any]:
+        """The ledger of a job that may be gone."""
+        found = self.kube.get(ledger_path(uid))
+        assert found is not None
         ledger: dict[str, Any] = json.loads(found["data"]["ledger.json"])
         return ledger

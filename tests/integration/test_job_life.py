@@ -308,9 +308,12 @@ def test_each_pod_learns_its_hourly_rate(workplace: Workplace) -> None:
     told()
 
 
-def test_deleting_a_job_leaves_no_object_of_it(workplace: Workplace) -> None:
-    name = workplace.create(a_job())
-    workplace.running_pods(name, attempt=0, count=2)
+def test_deleting_a_job_leaves_no_object_of_it_and_its_ledger_closed(
+    workplace: Workplace,
+) -> None:
+    name = workplace.create(a_job(workers={"replicas": 4}))
+    workplace.running_pods(name, attempt=0, count=4)
+    uid = workplace.job(name)["metadata"]["uid"]
     workplace.kube.delete(f"{workplace.jobs_path}/{name}")
 
     def nothing_is_left() -> None:
@@ -318,7 +321,12 @@ def test_deleting_a_job_leaves_no_object_of_it(workplace: Workplace) -> None:
             path = f"/api/v1/namespaces/{workplace.namespace}/{kind}"
             assert workplace.kube.list(path, "kopeck.dev/job") == []
 
+    def all_is_charged() -> None:
+        segments = workplace.ledger_of(uid)["segments"].values()
+        assert ["end" in each for each in segments] == [True] * 4, segments
+
     eventually(nothing_is_left)
+    eventually(all_is_charged)
 
 
 def test_a_job_of_the_same_name_starts_from_nothing(workplace: Workplace) -> None:

@@ -163,17 +163,11 @@ def test_a_job_that_is_deleted_in_a_watch_gap_costs_no_more(
     proxy.break_watches(EXPIRED)
 
     def all_is_charged() -> None:
-        segments = ledger_segments(workplace, uid)
-        ends = [segment["estimatedEnd"] for segment in segments]
+        segments = workplace.ledger_of(uid)["segments"]
+        ends = [segment["estimatedEnd"] for segment in segments.values()]
         assert ends == [True, True], json.dumps(segments)
 
     eventually(all_is_charged, seconds=60)
-
-
-def ledger_segments(workplace: Workplace, uid: str) -> list[dict[str, Any]]:
-    path = f"/api/v1/namespaces/kopeck-system/configmaps/kopeck-ledger-{uid}"
-    segments = json.loads(workplace.kube.get(path)["data"]["ledger.json"])["segments"]
-    return list(segments.values())
 
 
 def each_write_once(namespace: str) -> Callable[[Call], bool]:

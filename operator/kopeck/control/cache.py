@@ -91,10 +91,13 @@ class Cache:
         for pod_uid in pod_uids:
             self._gone.get(key, {}).pop(pod_uid, None)
 
-    def forget_all(self, key: JobKey) -> None:
-        """Forget a job and its pods."""
-        for known in (self._jobs, self._pods, self._gone):
-            known.pop(key, None)
+    def let_go(self, key: JobKey) -> bool:
+        """Forget a job that is gone with all its pods; whether it is."""
+        if key in self._jobs or self._pods.get(key) or self._gone.get(key):
+            return False
+        self._pods.pop(key, None)
+        self._gone.pop(key, None)
+        return True
 
     def replace_pods(
         self, key: JobKey, manifests: Iterable[Mapping[str, Any]], now: datetime

@@ -20,6 +20,7 @@ class DirtyQueue:
         self._heap: list[tuple[float, JobKey]] = []
         self._running: set[JobKey] = set()
         self._last_pass: dict[JobKey, float] = {}
+        """Ends of passes, oldest first, as long as they hold a next one back."""
         self._changed = asyncio.Event()
 
     def mark(self, key: JobKey, after_seconds: float = 0.0) -> None:
@@ -45,14 +46,12 @@ class DirtyQueue:
 
     def done(self, key: JobKey) -> None:
         """Let the job be taken again."""
+        now = asyncio.get_running_loop().time()
         self._running.discard(key)
-        self._last_pass[key] = asyncio.get_running_loop().time()
-        self._changed.set()
-
-    def forget(self, key: JobKey) -> None:
-        """Drop what is remembered of a job that is gone."""
-        self._due.pop(key, None)
         self._last_pass.pop(key, None)
+        self._last_pass[key] = now
+        self._forget_passes_until(now - _MINIMUM_SECONDS_BETWEEN_PASSES)
+        self._changed.set()
 
     @property
     def depth(self) -> int:
@@ -65,6 +64,11 @@ class DirtyQueue:
         """How long the longest waiting job has been due."""
         now = asyncio.get_running_loop().time()
         return max((now - due for due in self._due.values()), default=0.0)
+
+    def _forget_passes_until(self, end: float) -> None:
+        """Jobs come and go: what is kept of one that is not due must end by itself."""
+        while self._last_pass[oldest := next(iter(self._last_pass))] <= end:
+            del self._last_pass[oldest]
 
     def _pop_due(self) -> tuple[JobKey | None, float | None]:
         """A job to work on, or how long until one may be; None is until something changes."""

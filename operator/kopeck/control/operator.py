@@ -62,7 +62,9 @@ async def run_operator(configuration: Configuration, settings: OperatorSettings)
             pods_known_until=lambda: sync.pods_known_until,
         )
         health = Health(queue, lambda: watch.is_alive and sync.watch_owes_nothing())
-        workers = Workers(reconciler, queue, cache, cluster, metrics)
+        workers = Workers(
+            reconciler.reconcile, cluster.job, queue, cache, metrics.reconcile_seconds
+        )
         stopped = _stopped_by_signal()
         runner, port = await serve(settings.port, metrics.registry, health.what_is_wrong)
         _log.info("serving /metrics and /healthz on port %d", port)

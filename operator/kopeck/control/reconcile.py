@@ -59,7 +59,7 @@ class Reconciler:
         job = self.cache.job(key)
         ledger = await self._charge(key, job)
         if job is None or job.is_deleting:
-            self._let_go(key, job, ledger)
+            self._let_go(key, ledger)
             return None
         await self._tell_rates(key, ledger)
         step = await self._plan(job)
@@ -92,10 +92,12 @@ class Reconciler:
         self.cache.write_off(key, gone)
         return ledger
 
-    def _let_go(self, key: JobKey, job: JobView | None, ledger: Ledger) -> None:
-        """Of a deleted job only the money is followed, until its last pod is gone."""
-        if job is None and not ledger.open_segments:
-            self.cache.forget_all(key)
+    def _let_go(self, key: JobKey, ledger: Ledger) -> None:
+        """Of a deleted job only the money is followed, until its last pod is gone.
+
+        A pod may have gone while the ledger was written: that one is for the next pass.
+        """
+        if not ledger.open_segments and self.cache.let_go(key):
             self.ledgers.forget(key)
 
     async def _tell_rates(self, key: JobKey, ledger: Ledger) -> None:

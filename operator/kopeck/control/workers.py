@@ -2,13 +2,14 @@
 
 import asyncio
 import logging
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any
+
+from prometheus_client import Histogram
 
 from kopeck.api.job_key import JobKey
 from kopeck.control.cache import Cache
 from kopeck.control.dirty_queue import DirtyQueue
-from kopeck.control.metrics import OperatorMetrics
-from kopeck.control.reconcile import Reconciler
-from kopeck.kube.cluster import Cluster
 from kopeck.kube.errors import AlreadyExistsError, ApiError, ConflictError
 
 _log = logging.getLogger("kopeck.workers")
@@ -22,17 +23,18 @@ class Workers:
 
     def __init__(
         self,
-        reconciler: Reconciler,
+        reconcile: Callable[[JobKey], Awaitable[float | None]],
+        read_job: Callable[[JobKey], Awaitable[Mapping[str, Any] | None]],
         queue: DirtyQueue,
         cache: Cache,
-        cluster: Cluster,
-        metrics: OperatorMetrics,
+        pass_seconds: Histogram,
     ) -> None:
-        self._reconciler = reconciler
+        """`reconcile` is one pass over a job: the seconds until it is due again, if it is."""
+        self._reconcile = reconcile
+        self._read_job = read_job
         self._queue = queue
         self._cache = cache
-        self._cluster = cluster
-        self._metrics = metrics
+        self._pass_seconds = pass_seconds
         self._failures: dict[JobKey, int] = {}
 
     async def run(self) -> None:
@@ -52,21 +54,19 @@ class Workers:
 
     async def _pass(self, key: JobKey) -> float | None:
         try:
-            with self._metrics.reconcile_seconds.time():
-                due_in_seconds = await self._reconciler.reconcile(key)
+            with self._pass_seconds.time():
+                due_in_seconds = await self._reconcile(key)
         except (ConflictError, AlreadyExistsError):
             return await self._read_again(key)
         except Exception as error:  # noqa: BLE001  one job's trouble must not stop the others
             return self._backoff_seconds(key, error)
         self._failures.pop(key, None)
-        if due_in_seconds is None and self._cache.job(key) is None:
-            self._queue.forget(key)
         return due_in_seconds
 
     async def _read_again(self, key: JobKey) -> float:
         """Another writer was first: plan again from what it wrote."""
         try:
-            manifest = await self._cluster.job(key)
+            manifest = await self._read_job(key)
         except Exception as error:  # noqa: BLE001  as in a pass
             return self._backoff_seconds(key, error)
         if manifest is None:

@@ -160,12 +160,18 @@ def test_a_list_of_everything_tells_whose_pods_vanished() -> None:
     assert cache.job(JOB) is not None
 
 
-def test_a_forgotten_job_takes_its_pods_along() -> None:
+def test_a_job_is_let_go_once_it_is_gone_with_all_its_pods() -> None:
     cache = Cache()
     cache.see_job(a_job())
     cache.see_pod(at_version(1, 0), T0)
-    cache.forget_pod(at_version(1, 1), T0)
-    cache.forget_all(JOB)
+    assert not cache.let_go(JOB)
+    cache.forget_job(JOB)
+    assert not cache.let_go(JOB), "a pod of it exists"
+    cache.forget_pod(at_version(2, 0), T0)
+    assert not cache.let_go(JOB), "a pod of it is not written off"
+    assert [pod.worker for pod in cache.gone_pods(JOB)] == [0]
+    cache.write_off(JOB, ["pod-0-0"])
+    assert cache.let_go(JOB)
     assert (cache.jobs(), cache.pods(JOB), cache.gone_pods(JOB)) == ([], [], [])
 
 

@@ -1,6 +1,7 @@
 """Which job is worked on when, by how many workers; all on a simulated clock."""
 
 import asyncio
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -126,16 +127,20 @@ def test_a_job_that_is_worked_on_does_not_keep_others_waiting() -> None:
     assert passes.of("quick") == pytest.approx([1.0])
 
 
-def test_a_forgotten_job_is_not_worked_on() -> None:
-    async def main() -> float:
-        queue = DirtyQueue()
-        queue.mark(a_key("gone"))
-        queue.mark(a_key("here"), after_seconds=1.0)
-        queue.forget(a_key("gone"))
-        assert (await queue.take()).name == "here"
-        return seconds()
+def test_nothing_is_kept_of_jobs_that_ask_for_no_more_passes() -> None:
+    gone = a_key("gone")
+    known_elsewhere = sys.getrefcount(gone)
 
-    assert run_simulated(main()) == pytest.approx(1.0)
+    async def main() -> None:
+        queue = DirtyQueue()
+        for key in (gone, a_key("other")):
+            queue.mark(key)
+            queue.done(await queue.take())
+            await asyncio.sleep(LEAST_SECONDS_BETWEEN_PASSES + CLOCK_ERROR_SECONDS)
+        del key
+        assert sys.getrefcount(gone) == known_elsewhere
+
+    run_simulated(main())
 
 
 def test_depth_and_age_are_of_what_is_due_and_not_taken() -> None:
