@@ -7,14 +7,16 @@ from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
-from kopeck.cost.charging import HeldPod, PodPrice
+from kopeck.cost.charging import HeldPod
 from kopeck.cost.ledger import Ledger, Segment
 from kopeck.plan.job_view import JobView
 from kopeck.plan.pod_facts import PodFacts, pod_facts
 from kopeck.plan.template import merged
+from kopeck.pricing.price import NodeKey
 
 T0 = datetime(2026, 1, 1, tzinfo=UTC)
 JOB_UID = "abcdef"
+NODE_KEY = NodeKey("p5.48xlarge", "us-east-1", "us-east-1a", "spot")
 
 
 def after(**duration: float) -> datetime:
@@ -161,6 +163,7 @@ def a_segment(pod_uid: str = "pod", **facts: Any) -> Segment:
         node_share=Decimal(1),
         dollars_per_hour=Decimal(1),
         price_book="book",
+        price_key=NODE_KEY,
     )
     return whole_node.model_copy(update=facts)
 
@@ -170,7 +173,7 @@ def a_ledger(*segments: Segment) -> Ledger:
 
 
 def a_held_pod(uid: str = "pod", **facts: Any) -> HeldPod:
-    """A pod that a node holds since T0."""
+    """A pod that a whole node holds since T0."""
     held = HeldPod(
         uid=uid,
         name=f"{uid}-name",
@@ -179,14 +182,7 @@ def a_held_pod(uid: str = "pod", **facts: Any) -> HeldPod:
         scheduled_at=T0,
         ended_at=None,
         is_gone=False,
+        node_share=Decimal(1),
+        price_key=NODE_KEY,
     )
     return replace(held, **facts)
-
-
-def a_pod_price(dollars_per_hour: str | None = "1", node_share: str | None = "1") -> PodPrice:
-    """What a pod pays; None is unknown."""
-    return PodPrice(
-        node_share=None if node_share is None else Decimal(node_share),
-        dollars_per_hour=None if dollars_per_hour is None else Decimal(dollars_per_hour),
-        price_book=None if dollars_per_hour is None else "book",
-    )

@@ -9,7 +9,7 @@ import aiohttp
 
 from kopeck.api.job_key import JobKey
 from kopeck.api.names import pod_name
-from kopeck.api.status import TrainingJobStatus
+from kopeck.api.status import CostStatus, TrainingJobStatus
 from kopeck.api.timestamps import parse_timestamp
 from kopeck.cost.ledger import Ledger
 from kopeck.kube.cluster import Cluster
@@ -85,7 +85,7 @@ class Figures:
         known = status.cost
         if final is None or known is None:
             return final is not known
-        return (final.spent, final.uncertain) != (known.spent, known.uncertain)
+        return _amounts(final) != _amounts(known)
 
     async def _report(self, key: JobKey, attempt: int) -> dict[str, object]:
         """What worker 0's exporter says; nothing while it cannot be asked."""
@@ -99,3 +99,7 @@ class Figures:
 
 def _as_of(status: TrainingJobStatus) -> datetime | None:
     return parse_timestamp(status.cost.as_of) if status.cost and status.cost.as_of else None
+
+
+def _amounts(cost: CostStatus) -> tuple[str | None, ...]:
+    return cost.spent, cost.spent_at_least, cost.uncertain

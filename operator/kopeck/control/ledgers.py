@@ -10,10 +10,11 @@ from typing import Any
 
 from kopeck.api.job_key import JobKey
 from kopeck.api.timestamps import format_timestamp, parse_timestamp
-from kopeck.cost.charging import UNKNOWN_PRICE, HeldPod, PodPrice, observe
+from kopeck.cost.charging import HeldPod, observe
 from kopeck.cost.ledger import Ledger
 from kopeck.kube.cluster import Cluster
 from kopeck.kube.errors import AlreadyExistsError, ConflictError
+from kopeck.pricing.book import PriceBook
 
 _DATA_KEY = "ledger.json"
 _NAME_PREFIX = "kopeck-ledger-"
@@ -33,33 +34,30 @@ class _Kept:
 class Ledgers:
     """The ledgers of all jobs, read when first asked for."""
 
-    def __init__(self, cluster: Cluster, namespace: str, clock: Callable[[], datetime]) -> None:
+    def __init__(
+        self, cluster: Cluster, namespace: str, book: PriceBook, clock: Callable[[], datetime]
+    ) -> None:
         self._cluster = cluster
-        self._clock = clock
         self._namespace = namespace
+        self._book = book
+        self._clock = clock
         self._kept: dict[str, _Kept] = {}
 
     async def observe(
         self,
         key: JobKey,
         pods: list[HeldPod],
-        prices: dict[str, PodPrice],
         last_seen: datetime | None,
         now: datetime,
     ) -> Ledger:
         """The ledger after a look at the job's pods, written first.
 
-        `prices` is by pod uid. Raises ApiError if it cannot be written: then nothing else may be.
+        Raises ApiError if it cannot be written: then nothing else may be.
         """
         kept = await self._read(key)
         evidence = [moment for moment in (last_seen, kept.seen_at) if moment is not None]
-        ledger = observe(
-            kept.ledger,
-            pods,
-            lambda pod: prices.get(pod.uid, UNKNOWN_PRICE),
-            max(evidence, default=None),
-            now,
-        )
+        last_known = max(evidence, default=None)
+        ledger = observe(kept.ledger, pods, self._book.price, last_known, now)
         if ledger is kept.ledger:
             return ledger
         await self._write(key, replace(kept, ledger=ledger))
@@ -68,15 +66,16 @@ class Ledgers:
     def forget(self, key: JobKey) -> None:
         self._kept.pop(key.uid, None)
 
-    async def close_orphans(self, known_uids: set[str]) -> None:
-        """Close what jobs held that were deleted while no operator ran."""
+    async def settle_orphans(self, known_uids: set[str]) -> None:
+        """Close and price what jobs held that were deleted, as far as no operator has done it."""
         for found in await self._cluster.config_maps(self._namespace, LEDGER_LABEL):
             key = _key(found)
-            kept = _parse(found)
-            if key.uid in known_uids or not kept.ledger.open_segments:
+            if key.uid in known_uids:
                 continue
-            ledger = observe(kept.ledger, [], _no_price, kept.seen_at, self._clock())
-            await self._write(key, replace(kept, ledger=ledger))
+            kept = _parse(found)
+            ledger = observe(kept.ledger, [], self._book.price, kept.seen_at, self._clock())
+            if ledger is not kept.ledger:
+                await self._write(key, replace(kept, ledger=ledger))
             self.forget(key)
 
     async def _read(self, key: JobKey) -> _Kept:
@@ -120,10 +119,6 @@ def _key(config_map: dict[str, Any]) -> JobKey:
     metadata = config_map["metadata"]
     namespace, name = metadata["annotations"][_JOB].split("/")
     return JobKey(namespace, name, metadata["name"].removeprefix(_NAME_PREFIX))
-
-
-def _no_price(_: HeldPod) -> PodPrice:
-    return UNKNOWN_PRICE
 
 
 def _parse(config_map: dict[str, Any] | None) -> _Kept:

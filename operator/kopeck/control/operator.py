@@ -16,7 +16,7 @@ from kopeck.control.gpu_nodes import GpuNodes
 from kopeck.control.health import Health
 from kopeck.control.ledgers import Ledgers
 from kopeck.control.metrics import OperatorMetrics
-from kopeck.control.prices import Prices
+from kopeck.control.nodes import Nodes
 from kopeck.control.reconcile import Reconciler
 from kopeck.control.server import serve
 from kopeck.control.settings import OperatorSettings
@@ -49,12 +49,12 @@ async def run_operator(configuration: Configuration, settings: OperatorSettings)
         cluster = Cluster(Api(client, metrics.count_request))
         watch = Watch(configuration)
         sync = Sync(cluster, cache, queue, _now, watch.restart)
-        ledgers = Ledgers(cluster, settings.namespace, _now)
+        ledgers = Ledgers(cluster, settings.namespace, book, _now)
         reconciler = Reconciler(
             cluster=cluster,
             cache=cache,
             ledgers=ledgers,
-            prices=Prices(cluster, book),
+            nodes=Nodes(cluster),
             actions=Actions(cluster, cache),
             figures=Figures(cluster, timedelta(seconds=settings.refresh_seconds)),
             surroundings=SurroundingsReader(cluster, GpuNodes(cluster)),
@@ -99,7 +99,7 @@ async def _first_lists(sync: Sync, ledgers: Ledgers, cluster: Cluster, namespace
         try:
             await cluster.ensure_namespace(namespace)
             await sync.list_everything(finished_too=True)
-            await ledgers.close_orphans(sync.known_uids())
+            await ledgers.settle_orphans(sync.known_uids())
         except NotFoundError:
             _log.warning("no TrainingJobs in this cluster yet; kubectl apply -f crds/")
             await asyncio.sleep(_FIRST_LIST_RETRY_SECONDS)

@@ -15,12 +15,13 @@ from kopeck.control.cache import Cache
 from kopeck.control.events import transition_events
 from kopeck.control.figures import Figures
 from kopeck.control.ledgers import Ledgers
-from kopeck.control.prices import Prices
+from kopeck.control.nodes import Node, Nodes
 from kopeck.control.status_patch import status_patch
 from kopeck.control.surroundings import SurroundingsReader
 from kopeck.cost.charging import HeldPod
 from kopeck.cost.dollars import exact_dollars
 from kopeck.cost.ledger import Ledger
+from kopeck.cost.share import node_share
 from kopeck.kube.cluster import Cluster
 from kopeck.kube.errors import ApiError
 from kopeck.plan.conditions import with_condition
@@ -44,7 +45,7 @@ class Reconciler:
     cluster: Cluster
     cache: Cache
     ledgers: Ledgers
-    prices: Prices
+    nodes: Nodes
     actions: Actions
     figures: Figures
     surroundings: SurroundingsReader
@@ -83,12 +84,12 @@ class Reconciler:
         """The ledger, written before anything else: it is the evidence of what was spent."""
         pods = [*self.cache.pods(key), *self.cache.gone_pods(key)]
         gone = {pod.uid for pod in self.cache.gone_pods(key)}
-        held = [each for pod in pods if (each := _held(pod, is_gone=pod.uid in gone))]
-        prices = await self.prices.of(pods)
+        nodes = {name: await self.nodes.node(name) for name in {pod.node for pod in pods} if name}
+        held = [each for pod in pods if (each := _held(pod, nodes, is_gone=pod.uid in gone))]
         written = self.figures.last_seen(job)
         # While a watch is silent, status is written by a cache that may be old.
         seen_at = min(written, self.pods_known_until()) if written else None
-        ledger = await self.ledgers.observe(key, held, prices, seen_at, self.clock())
+        ledger = await self.ledgers.observe(key, held, seen_at, self.clock())
         self.cache.write_off(key, gone)
         return ledger
 
@@ -164,10 +165,11 @@ class Reconciler:
         return min((seconds for seconds in due if seconds is not None), default=None)
 
 
-def _held(pod: PodFacts, *, is_gone: bool) -> HeldPod | None:
+def _held(pod: PodFacts, nodes: Mapping[str, Node | None], *, is_gone: bool) -> HeldPod | None:
     """What the ledger knows of a pod; None while no node holds it."""
     if pod.node is None or pod.scheduled_at is None:
         return None
+    node = nodes[pod.node]
     return HeldPod(
         uid=pod.uid,
         name=pod.name,
@@ -176,6 +178,8 @@ def _held(pod: PodFacts, *, is_gone: bool) -> HeldPod | None:
         scheduled_at=pod.scheduled_at,
         ended_at=pod.ended_at,
         is_gone=is_gone or pod.is_terminal,
+        node_share=node_share(pod.requests, node.capacity) if node else None,
+        price_key=node.key if node else None,
     )
 
 

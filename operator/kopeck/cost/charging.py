@@ -7,6 +7,7 @@ from decimal import Decimal
 from typing import Any
 
 from kopeck.cost.ledger import Ledger, Segment
+from kopeck.pricing.price import NodeKey, Price
 
 
 @dataclass(frozen=True)
@@ -22,24 +23,15 @@ class HeldPod:
     """Latest end of its containers; None while it lives, or if it went without saying."""
     is_gone: bool
     """No object, or a terminal one: it holds nothing any more."""
-
-
-@dataclass(frozen=True)
-class PodPrice:
-    """What a pod pays: its share of a node and the node's price; None where unknown."""
-
     node_share: Decimal | None
-    dollars_per_hour: Decimal | None
-    price_book: str | None
-
-
-UNKNOWN_PRICE = PodPrice(node_share=None, dollars_per_hour=None, price_book=None)
+    price_key: NodeKey | None
+    """None, as the share, where its node cannot be read."""
 
 
 def observe(
     ledger: Ledger,
     pods: Iterable[HeldPod],
-    price_of: Callable[[HeldPod], PodPrice],
+    price_of: Callable[[NodeKey], Price | None],
     last_seen: datetime | None,
     now: datetime,
 ) -> Ledger:
@@ -47,38 +39,51 @@ def observe(
 
     A pod is charged from scheduled to the latest end of its containers, by the objects' own times.
     One that vanished without an end is closed when it was `last_seen`, marked estimated, and the
-    time until now is uncertain.
+    time until now is uncertain. What has no price yet gets it once there is one, seen or not.
     """
     seen = {pod.uid: pod for pod in pods}
-    changed = [
-        segment
-        for pod in seen.values()
-        if (segment := _segment(ledger.segments.get(pod.uid), pod, price_of, now))
-        != ledger.segments.get(pod.uid)
-    ]
     vanished = [each for each in ledger.open_segments if each.pod_uid not in seen]
-    changed += [_closed_unseen(each, last_seen, now) for each in vanished]
+    segments = (
+        ledger.segments
+        | {each.pod_uid: _closed_unseen(each, last_seen, now) for each in vanished}
+        | {uid: _segment(ledger.segments.get(uid), pod, now) for uid, pod in seen.items()}
+    )
+    changed = [
+        priced
+        for uid, segment in segments.items()
+        if (priced := _priced(segment, price_of)) != ledger.segments.get(uid)
+    ]
     return ledger.with_segments(changed) if changed else ledger
 
 
-def _segment(
-    known: Segment | None, pod: HeldPod, price_of: Callable[[HeldPod], PodPrice], now: datetime
-) -> Segment:
+def _segment(known: Segment | None, pod: HeldPod, now: datetime) -> Segment:
     segment = known or Segment(
         pod_uid=pod.uid, pod=pod.name, attempt=pod.attempt, node=pod.node, start=pod.scheduled_at
     )
     if segment.hourly_rate is None:
-        price = price_of(pod)
-        segment = segment.model_copy(
-            update={
-                "node_share": price.node_share,
-                "dollars_per_hour": price.dollars_per_hour,
-                "price_book": price.price_book,
-            }
-        )
+        segment = segment.model_copy(update=_found_out(segment, pod))
     if segment.end is not None and not segment.estimated_end:
         return segment
     return segment.model_copy(update=_end(segment, pod, now))
+
+
+def _found_out(segment: Segment, pod: HeldPod) -> dict[str, Any]:
+    """What the price depends on, as far as it is known by now: a node that is gone says nothing."""
+    share = {"node_share": pod.node_share or segment.node_share}
+    if segment.dollars_per_hour is not None:
+        return share
+    return share | {"price_key": pod.price_key or segment.price_key}
+
+
+def _priced(segment: Segment, price_of: Callable[[NodeKey], Price | None]) -> Segment:
+    """A price that was found stays, whatever a later book says."""
+    if segment.dollars_per_hour is not None or segment.price_key is None:
+        return segment
+    price = price_of(segment.price_key)
+    if price is None:
+        return segment
+    found = {"dollars_per_hour": price.dollars_per_hour, "price_book": price.book}
+    return segment.model_copy(update=found)
 
 
 def _end(segment: Segment, pod: HeldPod, now: datetime) -> dict[str, Any]:

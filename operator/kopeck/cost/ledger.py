@@ -11,6 +11,8 @@ from decimal import Decimal
 from pydantic import BaseModel, ConfigDict
 from pydantic.alias_generators import to_camel
 
+from kopeck.pricing.price import NodeKey
+
 _MICROSECOND = timedelta(microseconds=1)
 _MICROSECONDS_PER_HOUR = Decimal(3_600_000_000)
 
@@ -33,6 +35,9 @@ class Segment(BaseModel):
     dollars_per_hour: Decimal | None = None
     """Of the whole node; None while unknown."""
     price_book: str | None = None
+    price_key: NodeKey | None = None
+    """What the price was or will be looked up by; None where the node was never read, and in
+    ledgers of versions that did not keep it."""
 
     @property
     def hourly_rate(self) -> Decimal | None:

@@ -3,7 +3,10 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Literal
+from typing import ClassVar, Literal
+
+from pydantic import ConfigDict
+from pydantic.alias_generators import to_camel
 
 CapacityType = Literal["on-demand", "spot", "reserved", "block", "flex", "unknown"]
 
@@ -38,10 +41,13 @@ _CAPACITY_LABELS: Mapping[str, Mapping[str, CapacityType]] = {
 class NodeKey:
     """What a price is looked up by; None where the node does not say."""
 
-    instance_type: str | None
-    region: str | None
-    zone: str | None
-    capacity_type: CapacityType
+    __pydantic_config__: ClassVar[ConfigDict] = ConfigDict(alias_generator=to_camel)
+    """Of its JSON in a ledger."""
+
+    instance_type: str | None = None
+    region: str | None = None
+    zone: str | None = None
+    capacity_type: CapacityType = "unknown"
 
 
 @dataclass(frozen=True)

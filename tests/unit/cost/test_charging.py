@@ -9,15 +9,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kopeck.cost.charging import UNKNOWN_PRICE, HeldPod, PodPrice, observe
+from kopeck.cost.charging import HeldPod, observe
 from kopeck.cost.ledger import Ledger
-from tests.builders import T0, a_held_pod, a_pod_price, after
+from kopeck.pricing.price import NodeKey, Price
+from tests.builders import T0, a_held_pod, after
 
-DOLLAR_AN_HOUR = a_pod_price("1")
+DOLLAR_AN_HOUR = Price(Decimal(1), "book")
 A_DAY_LATER = after(days=1)
 
 
-def paying(price: PodPrice) -> Callable[[HeldPod], PodPrice]:
+def paying(price: Price | None) -> Callable[[NodeKey], Price | None]:
     return lambda _: price
 
 
@@ -25,13 +26,13 @@ def look(
     ledger: Ledger,
     *pods: HeldPod,
     now: datetime,
-    price: PodPrice = DOLLAR_AN_HOUR,
+    price: Price | None = DOLLAR_AN_HOUR,
     last_seen: datetime | None = None,
 ) -> Ledger:
     return observe(ledger, pods, paying(price), last_seen, now)
 
 
-def seen(*pods: HeldPod, now: datetime, price: PodPrice = DOLLAR_AN_HOUR) -> Ledger:
+def seen(*pods: HeldPod, now: datetime, price: Price | None = DOLLAR_AN_HOUR) -> Ledger:
     return look(Ledger(), *pods, now=now, price=price)
 
 
@@ -111,7 +112,7 @@ def test_an_end_is_clipped_to_between_start_and_now(ended_at: datetime, hours: i
 
 
 def test_a_price_that_is_known_late_prices_the_whole() -> None:
-    unpriced = seen(a_held_pod(), now=T0, price=UNKNOWN_PRICE)
+    unpriced = seen(a_held_pod(), now=T0, price=None)
     assert unpriced.spent(after(hours=1)) is None
     priced = look(unpriced, a_held_pod(), now=after(hours=1))
     assert priced.spent(after(hours=3)) == 3
@@ -120,14 +121,65 @@ def test_a_price_that_is_known_late_prices_the_whole() -> None:
 def test_a_price_once_known_is_kept_when_it_is_unknown_later() -> None:
     priced = seen(a_held_pod(), now=T0)
     ended = a_held_pod(ended_at=after(hours=1), is_gone=True)
-    closed = look(priced, ended, now=after(hours=1), price=UNKNOWN_PRICE)
+    closed = look(priced, ended, now=after(hours=1), price=None)
     assert closed.spent(A_DAY_LATER) == 1
 
 
+def test_a_price_once_known_stays_whatever_a_later_book_says() -> None:
+    priced = seen(a_held_pod(), now=T0)
+    assert look(priced, a_held_pod(), now=after(hours=1), price=Price(Decimal(9), "new")) is priced
+
+
+def test_a_price_that_is_known_late_prices_pods_that_are_gone_too() -> None:
+    first = a_held_pod("first", node_share=Decimal("0.5"))
+    unpriced = seen(first, now=T0, price=None)
+    ended = replace(first, ended_at=after(hours=1), is_gone=True, node_share=None, price_key=None)
+    gone = look(unpriced, ended, now=after(hours=1), price=None)
+    second = a_held_pod("second", scheduled_at=after(hours=1))
+    assert look(gone, second, now=after(hours=2)).spent(after(hours=2)) == Decimal("1.5")
+
+
+def test_a_price_that_is_known_late_prices_a_pod_that_vanished() -> None:
+    unpriced = seen(a_held_pod(), now=T0, price=None)
+    closed = look(unpriced, now=after(hours=3), last_seen=after(hours=2), price=None)
+    assert (closed.spent(A_DAY_LATER), closed.spent_at_least(A_DAY_LATER)) == (None, 0)
+    priced = look(closed, now=A_DAY_LATER)
+    assert (priced.spent(A_DAY_LATER), priced.uncertain()) == (2, 1)
+    assert look(priced, now=A_DAY_LATER) is priced
+
+
+def test_a_label_that_comes_late_is_looked_up_by_and_one_that_is_gone_still_is() -> None:
+    unlabelled, labelled = NodeKey(capacity_type="on-demand"), NodeKey("m5", capacity_type="spot")
+    ledger = seen(a_held_pod(price_key=unlabelled), now=T0, price=None)
+    ledger = look(ledger, a_held_pod(price_key=labelled), now=T0, price=None)
+    ledger = look(ledger, a_held_pod(price_key=None), now=T0, price=None)
+    assert ledger.segments["pod"].price_key == labelled
+
+
+def test_a_share_that_is_known_late_is_of_the_whole_time_and_moves_no_price() -> None:
+    ledger = seen(a_held_pod(node_share=None), now=T0)
+    assert ledger.spent(after(hours=1)) is None
+    other = a_held_pod(price_key=NodeKey("other", capacity_type="spot"))
+    ledger = look(ledger, other, now=after(hours=1), price=Price(Decimal(9), "new"))
+    assert ledger.spent(after(hours=2)) == 2
+    assert ledger.segments["pod"].price_key == a_held_pod().price_key
+
+
+def test_a_pod_whose_node_was_never_read_stays_unpriced() -> None:
+    unread = a_held_pod(price_key=None, ended_at=after(hours=1), is_gone=True)
+    ledger = seen(unread, now=after(hours=1))
+    assert look(ledger, unread, now=after(hours=2)) is ledger
+    assert ledger.spent(after(hours=2)) is None
+
+
 def test_every_pod_pays_its_own_price() -> None:
-    prices = {"cheap": a_pod_price("1"), "dear": a_pod_price("98.32", "0.5")}
-    pods = [a_held_pod(uid) for uid in prices]
-    ledger = observe(Ledger(), pods, lambda pod: prices[pod.uid], None, T0)
+    prices = {"cheap": Price(Decimal(1), "book"), "dear": Price(Decimal("98.32"), "book")}
+    shares = {"cheap": Decimal(1), "dear": Decimal("0.5")}
+    pods = [
+        a_held_pod(each, node_share=shares[each], price_key=NodeKey(each, capacity_type="spot"))
+        for each in prices
+    ]
+    ledger = observe(Ledger(), pods, lambda key: prices[key.instance_type or ""], None, T0)
     assert ledger.hourly_rate() == Decimal("50.16")
 
 
@@ -158,7 +210,7 @@ def test_whatever_was_seen_before_the_last_word_on_each_pod_decides_what_is_spen
 ) -> None:
     ledger = Ledger()
     for number, seen_pods in enumerate(data.draw(looks(pods))):
-        price = data.draw(st.sampled_from([DOLLAR_AN_HOUR, UNKNOWN_PRICE]))
+        price = data.draw(st.sampled_from([DOLLAR_AN_HOUR, None]))
         now = after(days=1, seconds=number)
         ledger = look(ledger, *seen_pods, now=now, price=price, last_seen=now)
     ledger = look(ledger, *pods, now=after(days=2))

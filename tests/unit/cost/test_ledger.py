@@ -1,5 +1,6 @@
 """What segments cost."""
 
+import json
 from datetime import datetime, timedelta
 from decimal import Decimal
 
@@ -7,11 +8,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kopeck.cost.ledger import Ledger, Segment
+from kopeck.pricing.price import NodeKey
 from tests.builders import T0, a_ledger, a_segment, after
 
 moments = st.timedeltas(timedelta(days=-3), timedelta(days=3)).map(lambda each: T0 + each)
 shares = st.decimals("0.001", 1, places=3)
 prices = st.decimals("0.01", 200, places=2)
+price_keys = st.builds(
+    NodeKey,
+    instance_type=st.none() | st.just("p5.48xlarge"),
+    region=st.none() | st.just("us-east-1"),
+    zone=st.none() | st.just("us-east-1a"),
+    capacity_type=st.sampled_from(["on-demand", "spot", "unknown"]),
+)
 
 
 @st.composite
@@ -24,6 +33,7 @@ def segments(draw: st.DrawFn) -> Segment:
         uncertain_until=draw(st.none() | moments),
         node_share=draw(st.none() | shares),
         dollars_per_hour=draw(st.none() | prices),
+        price_key=draw(st.none() | price_keys),
     )
 
 
@@ -123,3 +133,24 @@ def test_a_ledger_that_was_written_down_and_read_again_is_the_same_to_the_last_d
     read = Ledger.model_validate_json(ledger.model_dump_json(by_alias=True, exclude_none=True))
     assert read == ledger
     assert read.spent_at_least(now) == ledger.spent_at_least(now)
+
+
+def test_a_ledger_that_was_written_before_price_keys_were_kept_is_read() -> None:
+    text = """{"segments": {"pod": {
+        "podUid": "pod", "pod": "job-abcde-a0-w0", "attempt": 0, "node": "node-1",
+        "start": "2026-01-01T00:00:00Z", "end": "2026-01-01T02:00:00Z", "estimatedEnd": false,
+        "nodeShare": "0.5", "dollarsPerHour": "98.32", "priceBook": "list"
+    }}}"""
+    ledger = Ledger.model_validate_json(text)
+    assert ledger.spent(after(days=1)) == Decimal("98.32")
+    assert ledger.segments["pod"].price_key is None
+
+
+def test_what_a_price_is_looked_up_by_is_written_as_in_a_price_book() -> None:
+    written = json.loads(a_ledger(a_segment()).model_dump_json(by_alias=True, exclude_none=True))
+    assert written["segments"]["pod"]["priceKey"] == {
+        "instanceType": "p5.48xlarge",
+        "region": "us-east-1",
+        "zone": "us-east-1a",
+        "capacityType": "spot",
+    }
