@@ -246,7 +246,8 @@ def test_a_job_on_a_node_without_a_price_has_no_dollars(workplace: Workplace) ->
     def price_is_unknown() -> None:
         known = workplace.condition(name, "PriceKnown")
         assert (known["status"], known["reason"]) == ("False", "NoPrice")
-        assert "no price for node unpriced-0" in known["message"]
+        missing = "it has no label node.kubernetes.io/instance-type"
+        assert f"no price for node unpriced-0: {missing}" in known["message"]
 
     eventually(price_is_unknown)
     cost = workplace.status(name)["cost"]

@@ -10,7 +10,7 @@ from pydantic.alias_generators import to_camel
 
 CapacityType = Literal["on-demand", "spot", "reserved", "block", "flex", "unknown"]
 
-_INSTANCE_TYPE = "node.kubernetes.io/instance-type"
+INSTANCE_TYPE_LABEL = "node.kubernetes.io/instance-type"
 _REGION = "topology.kubernetes.io/region"
 _ZONE = "topology.kubernetes.io/zone"
 
@@ -49,6 +49,12 @@ class NodeKey:
     zone: str | None = None
     capacity_type: CapacityType = "unknown"
 
+    def __str__(self) -> str:
+        """In the words of a price book's row."""
+        said = {"instanceType": self.instance_type, "region": self.region, "zone": self.zone}
+        labels = [f"{name} {value or '(no label)'}" for name, value in said.items()]
+        return ", ".join([*labels, f"capacityType {self.capacity_type}"])
+
 
 @dataclass(frozen=True)
 class Price:
@@ -61,7 +67,7 @@ class Price:
 def node_key(labels: Mapping[str, str]) -> NodeKey:
     """The key of a node by its well-known labels."""
     return NodeKey(
-        instance_type=labels.get(_INSTANCE_TYPE),
+        instance_type=labels.get(INSTANCE_TYPE_LABEL),
         region=labels.get(_REGION),
         zone=labels.get(_ZONE),
         capacity_type=_capacity_type(labels),
