@@ -55,11 +55,11 @@ class Verdict:
     """For UNDECIDED: when the wait for evidence ends."""
 
 
-def judge(pods: Sequence[PodFacts], workers: int, now: datetime, *, populated: bool) -> Verdict:
-    """The verdict on the pods of one attempt."""
+def judge(pods: Sequence[PodFacts], workers: int, now: datetime) -> Verdict:
+    """The verdict on the pods of one attempt, all of which have existed."""
     if len(pods) == workers and all(pod.has_completed for pod in pods):
         return Verdict(AttemptState.COMPLETE)
-    if lost := _lost(pods, workers, populated=populated):
+    if lost := _lost(pods, workers):
         return lost
     if failed := [pod for pod in pods if pod.has_failed]:
         return _judge_failed(failed, now)
@@ -68,7 +68,7 @@ def judge(pods: Sequence[PodFacts], workers: int, now: datetime, *, populated: b
     return Verdict(AttemptState.STARTING)
 
 
-def _lost(pods: Sequence[PodFacts], workers: int, *, populated: bool) -> Verdict | None:
+def _lost(pods: Sequence[PodFacts], workers: int) -> Verdict | None:
     for pod in pods:
         if pod.disruption and not pod.has_completed:
             said = f"worker {pod.worker} was disrupted ({pod.disruption})"
@@ -78,7 +78,7 @@ def _lost(pods: Sequence[PodFacts], workers: int, *, populated: bool) -> Verdict
             said = f"the pod of worker {pod.worker} was deleted"
             return Verdict(AttemptState.LOST, lost_reason="PodLost", explanation=said)
     missing = sorted(set(range(workers)) - {pod.worker for pod in pods})
-    if populated and missing:
+    if missing:
         said = f"the pod of worker {missing[0]} is gone"
         return Verdict(AttemptState.LOST, lost_reason="PodLost", explanation=said)
     return None

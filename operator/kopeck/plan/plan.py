@@ -163,9 +163,7 @@ def _decide_nccl(situation: Situation, surroundings: Surroundings | Hidden) -> S
 def _follow(situation: Situation) -> Step:
     """Judge the attempt that runs, and decide what becomes of the job."""
     effective = situation.effective
-    verdict = judge(
-        situation.current, effective.workers, situation.now, populated=effective.populated
-    )
+    verdict = judge(situation.current, effective.workers, situation.now)
     match verdict.state:
         case AttemptState.COMPLETE:
             return Step(completed(situation), cannot_be_undone=True)

@@ -17,10 +17,8 @@ PEER_LOST, CHECKPOINTED = 181, 143
 TERMINAL_LONG_AGO = {"trainer_end_seen_at": after(hours=1)}
 
 
-def judged(
-    *pods: PodFacts, workers: int = 2, now: datetime = NOW, populated: bool = True
-) -> Verdict:
-    return judge(pods, workers, now, populated=populated)
+def judged(*pods: PodFacts, workers: int = 2, now: datetime = NOW) -> Verdict:
+    return judge(pods, workers, now)
 
 
 def failure_of(*pods: PodFacts, **how: Any) -> Failure:
@@ -67,7 +65,7 @@ def test_one_worker_that_completed_before_the_others_changes_nothing() -> None:
 
 def test_half_an_attempt_is_not_complete() -> None:
     half = facts_of(0, status=ended(0))
-    assert judged(half, populated=False).state is AttemptState.STARTING
+    assert judged(half).state is AttemptState.LOST
 
 
 def test_an_attempt_starts_until_all_trainers_run() -> None:
@@ -196,14 +194,10 @@ def test_a_disruption_says_more_than_the_deletion_that_follows_it() -> None:
     assert judged(*pods).lost_reason == "Disrupted"
 
 
-def test_a_pod_that_is_missing_is_lost_once_all_have_existed() -> None:
+def test_a_pod_that_is_missing_is_lost() -> None:
     verdict = judged(facts_of(1), workers=3)
     assert (verdict.state, verdict.lost_reason) == (AttemptState.LOST, "PodLost")
     assert verdict.explanation == "the pod of worker 0 is gone"
-
-
-def test_a_pod_that_is_missing_is_still_to_come_while_not_all_have_existed() -> None:
-    assert judged(facts_of(1), populated=False).state is AttemptState.STARTING
 
 
 def test_a_consequence_alone_waits_for_its_cause() -> None:
