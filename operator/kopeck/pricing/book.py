@@ -54,6 +54,11 @@ class PriceRow(Spec):
         )
 
     @property
+    def nodes(self) -> NodeKey:
+        """What the row is for; None is any."""
+        return NodeKey(self.instance_type, self.region, self.zone, self.capacity_type)
+
+    @property
     def specificity(self) -> int:
         """How much the row says about where; more wins."""
         return (self.region is not None) + 2 * (self.zone is not None)
@@ -99,11 +104,24 @@ def parse_price_book(content: Any, where: str) -> PriceBook:
     if not isinstance(content, Mapping):
         raise ConfigError(where, "holds no mapping", "write id, currency and prices")
     try:
-        return PriceBook.model_validate(content)
+        book = PriceBook.model_validate(content)
     except ValidationError as error:
         entry, wrong = first_wrong_field(error)
         instead = "see docs/operator.md for a whole one"
         raise ConfigError(where, f"{entry}: {wrong}", instead) from None
+    _refuse_two_prices(book, where)
+    return book
+
+
+def _refuse_two_prices(book: PriceBook, where: str) -> None:
+    """Raises ConfigError where one row says another price than an earlier one for the same."""
+    rows: dict[NodeKey, int] = {}
+    for number, row in enumerate(book.prices):
+        first = rows.setdefault(row.nodes, number)
+        dollars = book.prices[first].dollars_per_hour, row.dollars_per_hour
+        if dollars[0] != dollars[1]:
+            said = f"are for the same nodes and say {dollars[0]} and {dollars[1]} dollars"
+            raise ConfigError(where, f"prices.{first} and prices.{number}: {said}", "keep one")
 
 
 class _TextLoader(yaml.SafeLoader):

@@ -141,6 +141,39 @@ def test_a_wrong_book_is_refused_by_a_sentence_that_names_file_and_entry(
     assert "\n" not in str(refused.value)
 
 
+THREE_ROWS = """\
+    id: list
+    prices:
+      - instanceType: p5.48xlarge
+        dollarsPerHour: 98.32
+      - instanceType: m5.large
+        dollarsPerHour: 0.096
+      - instanceType: p5.48xlarge
+        dollarsPerHour: 55
+    """
+
+
+def test_two_prices_for_the_same_nodes_are_refused_with_both_rows(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError) as refused:
+        read(tmp_path, THREE_ROWS)
+    assert str(refused.value).endswith(
+        "prices.0 and prices.2: are for the same nodes and say 98.32 and 55 dollars; keep one"
+    )
+
+
+@pytest.mark.parametrize(
+    "difference", ["region: us-east-1", "zone: us-east-1a", "capacityType: spot"]
+)
+def test_rows_that_differ_in_what_they_are_for_are_two_prices(
+    tmp_path: Path, difference: str
+) -> None:
+    assert len(read(tmp_path, f"{THREE_ROWS}    {difference}\n").prices) == 3
+
+
+def test_a_row_that_says_the_same_once_more_is_harmless(tmp_path: Path) -> None:
+    assert price_of(read(tmp_path, THREE_ROWS.replace("55", "98.320")), P5) == Decimal("98.32")
+
+
 def test_a_missing_book_is_named(tmp_path: Path) -> None:
     with pytest.raises(ConfigError) as refused:
         read_price_book(tmp_path / "none.yaml")
