@@ -17,6 +17,17 @@ def recounted_dollars(
     return sum((_dollars(pod, nodes, dollars_per_hour) for pod in pods), Fraction(0))
 
 
+def dollars_of(segments: Iterable[Mapping[str, Any]]) -> Fraction:
+    """Dollars of the closed and priced segments of a ledger, as they are stored."""
+    return sum((_dollars_of_segment(each) for each in segments), Fraction(0))
+
+
+def _dollars_of_segment(segment: Mapping[str, Any]) -> Fraction:
+    start, end = (datetime.fromisoformat(segment[each]) for each in ("start", "end"))
+    rate = Fraction(segment["dollarsPerHour"]) * Fraction(segment["nodeShare"])
+    return rate / 3600 * Fraction(str((end - start).total_seconds()))
+
+
 def _dollars(
     pod: Mapping[str, Any], nodes: Mapping[str, Mapping[str, Any]], dollars_per_hour: Fraction
 ) -> Fraction:

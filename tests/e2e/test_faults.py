@@ -1,6 +1,7 @@
 """Faults in real pods: training continues from its checkpoint, or ends with the cause named."""
 
 import re
+from fractions import Fraction
 from typing import Any
 
 import pytest
@@ -9,12 +10,14 @@ from tests.e2e.conftest import Installation
 from tests.e2e.in_pods import kill_ranks, log_of
 from tests.e2e.jobs import a_recorded_training, a_small_training, recording_module
 from tests.fake_pods import path_of
+from tests.spend import dollars_of
 from tests.waiting import eventually
 from tests.workplace import Workplace
 
 pytestmark = pytest.mark.usefixtures("installation")
 
 STEPS, BATCH, CHECKPOINT_STEPS = 200, 16, 20
+_A_NANODOLLAR = Fraction(1, 10**9)  # what status rounds to
 
 
 def has_checkpoint(workplace: Workplace, name: str) -> None:
@@ -34,14 +37,20 @@ def completes_from_a_checkpoint(workplace: Workplace, name: str) -> tuple[dict[s
     return status, int(resumed[1])
 
 
-def test_a_killed_rank_is_counted_once_and_training_goes_on_from_the_checkpoint(
-    workplace: Workplace,
-) -> None:
+def trains_beyond_a_checkpoint(workplace: Workplace) -> tuple[str, list[dict[str, Any]]]:
+    """The name and the pods of a job that writes down its samples."""
     configmaps = f"/api/v1/namespaces/{workplace.namespace}/configmaps"
     workplace.kube.create(configmaps, recording_module())
     name = workplace.create(a_recorded_training())
     pods = workplace.running_pods(name, attempt=0, count=2, seconds=120)
     eventually(lambda: has_checkpoint(workplace, name), seconds=120)
+    return name, pods
+
+
+def test_a_killed_rank_is_counted_once_and_training_goes_on_from_the_checkpoint(
+    workplace: Workplace,
+) -> None:
+    name, pods = trains_beyond_a_checkpoint(workplace)
     kill_ranks(workplace, pods[1])
     status, resumed_step = completes_from_a_checkpoint(workplace, name)
     assert status["restarts"] == {"failures": 1, "total": 1}
@@ -49,6 +58,10 @@ def test_a_killed_rank_is_counted_once_and_training_goes_on_from_the_checkpoint(
     assert (failure["signal"], failure["rank"], failure["worker"]) == ("SIGKILL", 1, 1)
     assert failure["exitCode"] == 137
     assert_both_attempts_are_charged(workplace, name)
+    assert_each_sample_is_kept_once(workplace, resumed_step)
+
+
+def assert_each_sample_is_kept_once(workplace: Workplace, resumed_step: int) -> None:
     taken = samples_kept(workplace, resumed_step)
     assert len(taken) == STEPS * BATCH
     assert len(set(taken)) == len(taken), "a sample was kept twice"
@@ -66,14 +79,13 @@ def samples_kept(workplace: Workplace, resumed_step: int) -> list[str]:
 
 
 def test_a_deleted_pod_is_no_failure_and_training_goes_on(workplace: Workplace) -> None:
-    name = workplace.create(a_small_training())
-    pods = workplace.running_pods(name, attempt=0, count=2, seconds=120)
-    eventually(lambda: has_checkpoint(workplace, name), seconds=120)
+    name, pods = trains_beyond_a_checkpoint(workplace)
     workplace.kube.delete(path_of(pods[1]))
-    status, _ = completes_from_a_checkpoint(workplace, name)
+    status, resumed_step = completes_from_a_checkpoint(workplace, name)
     assert status["restarts"] == {"failures": 0, "total": 1}
     assert status["restartReason"] == "PodLost"
     assert_both_attempts_are_charged(workplace, name)
+    assert_each_sample_is_kept_once(workplace, resumed_step)
 
 
 def assert_both_attempts_are_charged(workplace: Workplace, name: str) -> None:
@@ -84,6 +96,8 @@ def assert_both_attempts_are_charged(workplace: Workplace, name: str) -> None:
         assert sorted(each["attempt"] for each in segments) == [0, 0, 1, 1]
         assert all("end" in each for each in segments)
         assert not any(each.get("estimatedEnd") for each in segments), segments
+        spent = Fraction(workplace.status(name)["cost"]["spent"])
+        assert abs(spent - dollars_of(segments)) <= _A_NANODOLLAR, (spent, segments)
 
     eventually(closed)
 
