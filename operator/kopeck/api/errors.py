@@ -2,7 +2,8 @@
 
 KopeckError
 ├── SpecError       a TrainingJob asks for what cannot be
-└── ConfigError     a file or setting of kopeck itself is wrong
+├── ConfigError     a file or setting of kopeck itself is wrong
+└── LedgerError     what is stored as a job's ledger is none
 """
 
 from typing import TYPE_CHECKING
@@ -34,6 +35,13 @@ class ConfigError(KopeckError):
     def __reduce__(self) -> tuple[type["ConfigError"], tuple[str, str, str]]:
         """As another process needs it, to raise the same."""
         return ConfigError, (self.where, self.wrong, self._instead)
+
+
+class LedgerError(KopeckError):
+    """A job's ledger cannot be read: `where: wrong; instead`. What it says is unknown, not zero."""
+
+    def __init__(self, where: str, wrong: str, instead: str) -> None:
+        super().__init__(f"{where}: {wrong}; {instead}")
 
 
 def first_wrong_field(error: "ValidationError") -> tuple[str, str]:

@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 
 import aiohttp
 
+from kopeck.api.errors import LedgerError
 from kopeck.api.job_key import JobKey
 from kopeck.api.names import pod_name
 from kopeck.api.status import CostStatus, TrainingJobStatus
@@ -16,7 +17,12 @@ from kopeck.kube.cluster import Cluster
 from kopeck.kube.errors import ApiError
 from kopeck.plan.checkpoint_request import awaits_answer, with_answer
 from kopeck.plan.degraded_condition import with_degraded_condition
-from kopeck.plan.figures import cost_status, display, training_while_running
+from kopeck.plan.figures import (
+    cost_status,
+    cost_without_ledger,
+    display,
+    training_while_running,
+)
 from kopeck.plan.job_view import JobView
 from kopeck.plan.price_condition import with_price_condition
 
@@ -31,7 +37,11 @@ class Figures:
     refresh: timedelta
 
     async def added(
-        self, job: JobView, status: TrainingJobStatus, ledger: Ledger, now: datetime
+        self,
+        job: JobView,
+        status: TrainingJobStatus,
+        ledger: Ledger | LedgerError,
+        now: datetime,
     ) -> TrainingJobStatus:
         """The status with figures; without new ones unless it changed anyway or they are due."""
         runs = status.phase == "Running" and status.effective is not None
@@ -49,38 +59,50 @@ class Figures:
         job: JobView,
         status: TrainingJobStatus,
         report: Mapping[str, object],
-        ledger: Ledger,
+        ledger: Ledger | LedgerError,
         now: datetime,
     ) -> TrainingJobStatus:
         training, conditions = status.training, status.conditions
         if report and status.effective:
             training = training_while_running(training, report, status.effective.workers)
             conditions = with_degraded_condition(conditions, report, now)
+        runs = status.phase == "Running"
         status = status.model_copy(
             update={
                 "training": training,
-                "cost": cost_status(ledger, training, runs=status.phase == "Running", now=now),
+                "cost": cost_without_ledger(status.cost, now)
+                if isinstance(ledger, LedgerError)
+                else cost_status(ledger, training, runs=runs, now=now),
                 "conditions": with_price_condition(conditions, ledger, now),
             }
         )
         return status.model_copy(update={"display": display(status, job.spec)})
 
     def due_in_seconds(
-        self, status: TrainingJobStatus, ledger: Ledger, now: datetime
+        self, status: TrainingJobStatus, ledger: Ledger | LedgerError, now: datetime
     ) -> float | None:
         """When figures are due again; None while nothing is spent."""
-        if not ledger.open_segments:
-            return None
-        seen = _as_of(status)
-        return 0.0 if seen is None else max((seen + self.refresh - now).total_seconds(), 0.0)
+        if isinstance(ledger, LedgerError):
+            return self.refresh.total_seconds()  # somebody may have mended it
+        return self._refresh_in_seconds(status, now) if ledger.open_segments else None
 
     def last_seen(self, job: JobView | None) -> datetime | None:
         """When figures were last written: the job's pods were known to live until then."""
         return _as_of(job.status) if job else None
 
-    def _are_due(self, status: TrainingJobStatus, ledger: Ledger, now: datetime) -> bool:
+    def _refresh_in_seconds(self, status: TrainingJobStatus, now: datetime) -> float:
+        seen = _as_of(status)
+        return 0.0 if seen is None else max((seen + self.refresh - now).total_seconds(), 0.0)
+
+    def _are_due(
+        self, status: TrainingJobStatus, ledger: Ledger | LedgerError, now: datetime
+    ) -> bool:
+        if isinstance(ledger, LedgerError):
+            is_told = any(each.message == str(ledger) for each in status.conditions)
+            runs_on = status.phase == "Running" and self._refresh_in_seconds(status, now) == 0.0
+            return not is_told or runs_on
         if ledger.open_segments:
-            return self.due_in_seconds(status, ledger, now) == 0.0
+            return self._refresh_in_seconds(status, now) == 0.0
         final = cost_status(ledger, status.training, runs=False, now=now)
         known = status.cost
         if final is None or known is None:

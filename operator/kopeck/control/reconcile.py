@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from time import perf_counter
 
-from kopeck.api.errors import SpecError
+from kopeck.api.errors import LedgerError, SpecError
 from kopeck.api.job_key import JobKey
 from kopeck.api.names import ANNOTATION_HOURLY_RATE
 from kopeck.api.status import TrainingJobStatus
@@ -60,8 +60,7 @@ class Reconciler:
         job = self.cache.job(key)
         ledger = await self._charge(key, job)
         if job is None or job.is_deleting:
-            self._let_go(key, ledger)
-            return None
+            return self._let_go(key, ledger)
         await self._tell_rates(key, ledger)
         step = await self._plan(job)
         if step.cannot_be_undone:
@@ -75,13 +74,18 @@ class Reconciler:
         status = _explaining(decided, refusals, self.clock())
         status = await self.figures.added(job, status, ledger, self.clock())
         changed = await self._write(job, status, vendor_settings(step.nccl_config))
+        if changed and isinstance(ledger, LedgerError):
+            _log.error("job=%s %s", key, ledger)
         _log_pass(job, status, perf_counter() - started, changed=changed)
         if changed:
             return 0.0
         return self._due_in_seconds(step, status, ledger, refused=bool(refusals))
 
-    async def _charge(self, key: JobKey, job: JobView | None) -> Ledger:
-        """The ledger, written before anything else: it is the evidence of what was spent."""
+    async def _charge(self, key: JobKey, job: JobView | None) -> Ledger | LedgerError:
+        """The ledger, written before anything else: it is the evidence of what was spent.
+
+        Training goes on where it is damaged, and pods that go are remembered until it is mended.
+        """
         pods = [*self.cache.pods(key), *self.cache.gone_pods(key)]
         gone = {pod.uid for pod in self.cache.gone_pods(key)}
         nodes = {name: await self.nodes.node(name) for name in {pod.node for pod in pods} if name}
@@ -89,20 +93,29 @@ class Reconciler:
         written = self.figures.last_seen(job)
         # While a watch is silent, status is written by a cache that may be old.
         seen_at = min(written, self.pods_known_until()) if written else None
-        ledger = await self.ledgers.observe(key, held, seen_at, self.clock())
+        try:
+            ledger = await self.ledgers.observe(key, held, seen_at, self.clock())
+        except LedgerError as damaged:
+            return damaged
         self.cache.write_off(key, gone)
         return ledger
 
-    def _let_go(self, key: JobKey, ledger: Ledger) -> None:
+    def _let_go(self, key: JobKey, ledger: Ledger | LedgerError) -> float | None:
         """Of a deleted job only the money is followed, until its last pod is gone.
 
         A pod may have gone while the ledger was written: that one is for the next pass.
         """
+        if isinstance(ledger, LedgerError):
+            _log.error("job=%s is deleted, and not charged: %s", key, ledger)
+            return self.figures.refresh.total_seconds()
         if not ledger.open_segments and self.cache.let_go(key):
             self.ledgers.forget(key)
+        return None
 
-    async def _tell_rates(self, key: JobKey, ledger: Ledger) -> None:
+    async def _tell_rates(self, key: JobKey, ledger: Ledger | LedgerError) -> None:
         """Each pod's hourly rate goes to its exporter, once it has a node."""
+        if isinstance(ledger, LedgerError):
+            return
         for pod in self.cache.pods(key):
             segment = ledger.segments.get(pod.uid)
             rate = segment.hourly_rate if segment else None
@@ -154,7 +167,12 @@ class Reconciler:
         return True
 
     def _due_in_seconds(
-        self, step: Step, status: TrainingJobStatus, ledger: Ledger, *, refused: bool
+        self,
+        step: Step,
+        status: TrainingJobStatus,
+        ledger: Ledger | LedgerError,
+        *,
+        refused: bool,
     ) -> float | None:
         now = self.clock()
         due = [self.figures.due_in_seconds(status, ledger, now)]

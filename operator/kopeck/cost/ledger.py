@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from datetime import datetime, timedelta
 from decimal import Decimal
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import AwareDatetime, BaseModel, ConfigDict
 from pydantic.alias_generators import to_camel
 
 from kopeck.pricing.price import NodeKey
@@ -26,10 +26,10 @@ class Segment(BaseModel):
     pod: str
     attempt: int
     node: str
-    start: datetime
-    end: datetime | None = None
+    start: AwareDatetime
+    end: AwareDatetime | None = None
     estimated_end: bool = False
-    uncertain_until: datetime | None = None
+    uncertain_until: AwareDatetime | None = None
     """For an estimated end: the latest moment at which the pod may have lived."""
     node_share: Decimal | None = None
     dollars_per_hour: Decimal | None = None

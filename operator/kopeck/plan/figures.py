@@ -148,6 +148,14 @@ def cost_status(
     )
 
 
+def cost_without_ledger(before: CostStatus | None, now: datetime) -> CostStatus:
+    """What is known of money while the ledger is damaged: no less than was spent before."""
+    known = before or CostStatus()
+    return CostStatus(
+        spent_at_least=known.spent or known.spent_at_least, as_of=format_timestamp(now)
+    )
+
+
 def display(status: TrainingJobStatus, spec: TrainingJobSpec) -> Display:
     """The strings of `kubectl get`, from the figures that status holds."""
     cost, workers = status.cost, status.effective and status.effective.workers

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import get_args
 
+from kopeck.api.errors import LedgerError
 from kopeck.api.status import Condition
 from kopeck.cost.ledger import Ledger
 from kopeck.plan.conditions import with_condition
@@ -11,11 +12,13 @@ from kopeck.pricing.price import INSTANCE_TYPE_LABEL, CapacityType, NodeKey
 
 
 def with_price_condition(
-    conditions: Sequence[Condition], ledger: Ledger, now: datetime
+    conditions: Sequence[Condition], ledger: Ledger | LedgerError, now: datetime
 ) -> list[Condition]:
-    """The conditions with PriceKnown; unchanged before anything is charged."""
+    """The conditions with PriceKnown; without it before anything is charged."""
+    if isinstance(ledger, LedgerError):
+        return with_condition(conditions, "PriceKnown", "False", "LedgerDamaged", str(ledger), now)
     if not ledger.segments:
-        return list(conditions)
+        return [each for each in conditions if each.type != "PriceKnown"]
     unknown = [each for each in ledger.segments.values() if each.hourly_rate is None]
     if not unknown:
         books = sorted({each.price_book or "" for each in ledger.segments.values()})

@@ -16,6 +16,7 @@ from kopeck.api.trainingjob import TrainingJobSpec, parse_spec
 from kopeck.cost.ledger import Ledger
 from kopeck.plan.figures import (
     cost_status,
+    cost_without_ledger,
     display,
     training_after_loss,
     training_at_end,
@@ -265,3 +266,18 @@ def test_steps_are_counted_to_the_last_sample_or_without_an_end() -> None:
     assert display(status, by_samples).step == "12/10"
     own_program = a_spec(entrypoint=None, training=None, command=["python3", "train.py"])
     assert display(status, own_program).step == "12"
+
+
+@pytest.mark.parametrize(
+    ("before", "at_least"),
+    [
+        (None, None),
+        (CostStatus(spent="12.5", hourly_rate="3", uncertain="1", price_source="book"), "12.5"),
+        (CostStatus(spent_at_least="7"), "7"),
+    ],
+)
+def test_without_a_ledger_no_less_is_spent_than_before_and_the_rest_is_unknown(
+    before: CostStatus | None, at_least: str | None
+) -> None:
+    known = cost_without_ledger(before, after(hours=1))
+    assert known == CostStatus(spent_at_least=at_least, as_of="2026-01-01T01:00:00Z")

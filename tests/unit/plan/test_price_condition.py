@@ -2,11 +2,14 @@
 
 import pytest
 
+from kopeck.api.errors import LedgerError
 from kopeck.api.status import Condition
 from kopeck.cost.ledger import Ledger, Segment
 from kopeck.plan.price_condition import with_price_condition
 from kopeck.pricing.price import NodeKey
 from tests.builders import T0, a_ledger, a_segment
+
+DAMAGED = LedgerError("ledger team/one", "is no JSON", "put back what was there")
 
 
 def price_known(*segments: Segment) -> Condition:
@@ -16,6 +19,17 @@ def price_known(*segments: Segment) -> Condition:
 
 def test_nothing_is_said_before_anything_is_held() -> None:
     assert with_price_condition([], Ledger(), T0) == []
+
+
+def test_nothing_is_said_any_more_once_nothing_is_held_by_a_new_ledger() -> None:
+    damaged = with_price_condition([], DAMAGED, T0)
+    assert with_price_condition(damaged, Ledger(), T0) == []
+
+
+def test_of_a_damaged_ledger_the_price_is_unknown_and_it_is_said_what_to_do() -> None:
+    (known,) = with_price_condition([], DAMAGED, T0)
+    assert (known.status, known.reason) == ("False", "LedgerDamaged")
+    assert known.message == "ledger team/one: is no JSON; put back what was there"
 
 
 def test_a_known_price_names_its_books() -> None:
