@@ -43,8 +43,7 @@ def main() -> int:
     signal.sigwait(ENDING_SIGNALS)
     listener.hurry()
     metrics.stop()
-    server.scraped.clear()
-    server.scraped.wait(LAST_SCRAPE_SECONDS)
+    server.next_scrape().wait(LAST_SCRAPE_SECONDS)
     return 0
 
 

@@ -30,7 +30,8 @@ Render = Callable[[str], Page]
 class PageServer(ThreadingHTTPServer):
     """Serves each page at its path, one thread per request. Port 0 is any free port.
 
-    `scraped` is set each time that a client was sent /metrics in full.
+    `scraped` is set each time that a client was sent /metrics in full, if it was there already
+    when the client asked.
     """
 
     def __init__(
@@ -54,6 +55,11 @@ class PageServer(ThreadingHTTPServer):
     @property
     def port(self) -> int:
         return int(self.socket.getsockname()[1])
+
+    def next_scrape(self) -> Event:
+        """Set once a client that asks from now on was sent /metrics in full."""
+        self.scraped = Event()
+        return self.scraped
 
     def serve_until_shutdown(self) -> None:
         self.serve_forever(TICK_SECONDS)
@@ -91,6 +97,7 @@ class _Handler(BaseHTTPRequestHandler):
     server: PageServer
 
     def do_GET(self) -> None:
+        scraped = self.server.scraped  # before the page is made: a later one waits for a later page
         path = self.path.partition("?")[0]
         render = self.server.pages.get(path)
         if render is None:
@@ -99,7 +106,7 @@ class _Handler(BaseHTTPRequestHandler):
             return
         self._send(HTTPStatus.OK, render(self.headers.get("Accept", "")))
         if path == "/metrics":
-            self.server.scraped.set()
+            scraped.set()
 
     def _send(self, status: HTTPStatus, page: Page) -> None:
         self.send_response(status)

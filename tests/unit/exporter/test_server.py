@@ -2,12 +2,18 @@
 
 import json
 import socket
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as openmetrics
 
 from kopeck_exporter.names import METRICS
+from kopeck_exporter.server import Page, PageServer
 from tests.unit.exporter.reporting import Sender, Sidecar, get, running_sidecar
 from tests.waiting import eventually
 
@@ -79,15 +85,65 @@ def test_a_client_that_sends_nothing_is_cut_off_and_holds_up_nobody(tmp_path: Pa
         assert slow.recv(1) == b""
 
 
-def test_a_client_that_leaves_early_is_no_news(
-    sidecar: Sidecar, capfd: pytest.CaptureFixture[str]
-) -> None:
-    for _ in range(5):
-        with socket.create_connection(("127.0.0.1", sidecar.port)) as hasty:
+@dataclass
+class HeldPage:
+    """One that is not made before it may be."""
+
+    asked: threading.Event = field(default_factory=threading.Event)
+    may_answer: threading.Event = field(default_factory=threading.Event)
+
+    def __call__(self, _accept: str) -> Page:
+        self.asked.set()
+        self.may_answer.wait()
+        return Page("text/plain", b"samples")
+
+
+def test_a_client_that_leaves_early_is_no_news(capfd: pytest.CaptureFixture[str]) -> None:
+    page = HeldPage()
+    with serving(PageServer(0, {"/metrics": page})) as server:
+        scraped = server.next_scrape()
+        with socket.create_connection(("127.0.0.1", server.port)) as hasty:
             hasty.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
             hasty.sendall(b"GET /metrics HTTP/1.1\r\n\r\n")
-    assert get(sidecar.port, "/healthz").status == 200
+            assert page.asked.wait(30)
+        page.may_answer.set()
+        eventually(no_request_is_served)
+        assert not scraped.is_set()
     assert capfd.readouterr().err == ""
+
+
+def test_a_scrape_under_way_is_not_taken_for_the_next_one() -> None:
+    page = HeldPage()
+    with serving(PageServer(0, {"/metrics": page})) as server:
+        this = server.next_scrape()
+        with ThreadPoolExecutor() as client:
+            answer = client.submit(get, server.port, "/metrics")
+            assert page.asked.wait(30)
+            following = server.next_scrape()
+            page.may_answer.set()
+            assert answer.result().status == 200
+        eventually(no_request_is_served)
+        assert this.is_set()
+        assert not following.is_set()
+        get(server.port, "/metrics")
+        assert following.wait(30)
+
+
+def no_request_is_served() -> None:
+    names = [thread.name for thread in threading.enumerate()]
+    assert not [name for name in names if "process_request_thread" in name]
+
+
+@contextmanager
+def serving(server: PageServer) -> Iterator[PageServer]:
+    thread = threading.Thread(target=server.serve_forever, args=[0.02])
+    thread.start()
+    try:
+        yield server
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
 
 
 @pytest.mark.skipif(not socket.has_dualstack_ipv6(), reason="this machine has no IPv6")
