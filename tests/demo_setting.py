@@ -9,6 +9,7 @@ import yaml
 
 from tests.cluster import ClusterError, ExistingCluster, LocalCluster
 from tests.cluster.binaries import binary
+from tests.cluster.definitions import wait_until_served
 from tests.cluster.record import new_record
 from tests.cluster.volumes import CHECKPOINTS_CLAIM, SITE_CLAIM
 
@@ -62,7 +63,7 @@ def on(cluster: ExistingCluster) -> Setting:
 def _prepare(cluster: LocalCluster | ExistingCluster) -> None:
     """The TrainingJob's definition, and a namespace under the strictest pod security."""
     cluster.kubectl("apply", "--filename=crds/")
-    cluster.kubectl("wait", "--for=condition=Established", "crd/trainingjobs.kopeck.dev")
+    wait_until_served(cluster.kubectl, "trainingjobs.kopeck.dev")
     if not cluster.kubectl("get", "namespace", NAMESPACE, "--ignore-not-found"):
         cluster.kubectl("create", "namespace", NAMESPACE)
     cluster.kubectl("label", "namespace", NAMESPACE, _RESTRICTED, "--overwrite")

@@ -23,6 +23,7 @@ from tests.bench.process_usage import cpu_seconds, peak_memory_bytes
 from tests.bench.watching import WatchingClient, is_settled
 from tests.builders import a_job
 from tests.cluster import ClusterError, LocalCluster
+from tests.cluster.definitions import wait_until_served
 from tests.kube_client import KubeClient
 from tests.operator_process import OperatorProcess
 from tests.waiting import eventually
@@ -86,7 +87,7 @@ def _prepare(cluster: LocalCluster) -> None:
     cluster.create_fake_nodes(_NODES, labels=_NODE_LABELS, capacity=_NODE_CAPACITY)
     cluster.kubectl("create", "--filename=-", stdin=json.dumps(fake_training()))
     cluster.kubectl("create", "--filename=crds/")
-    cluster.kubectl("wait", "--for=condition=Established", "crd/trainingjobs.kopeck.dev")
+    wait_until_served(cluster.kubectl, "trainingjobs.kopeck.dev")
     cluster.kubectl("create", "namespace", _NAMESPACE)
 
 

@@ -13,6 +13,7 @@ from tests.cluster.binaries import binary
 from tests.cluster.commands import run
 from tests.cluster.containers import import_image
 from tests.cluster.controlplane import HOST_ADDRESS
+from tests.cluster.definitions import wait_until_served
 from tests.cluster.endpoint import Endpoint
 from tests.cluster.errors import ClusterError
 from tests.cluster.images import write_operator_image
@@ -164,7 +165,7 @@ class LocalCluster:
 
     def _start_kwok(self) -> None:
         self.kubectl("create", f"--filename={kwok_stages.stage_crd()}")
-        self.kubectl("wait", "--for=condition=Established", "crd/stages.kwok.x-k8s.io")
+        wait_until_served(self.kubectl, "stages.kwok.x-k8s.io")
         stages = [f"--filename={file}" for file in kwok_stages.fast_stages()]
         self.kubectl("create", *stages)
         kwok_stages.start_kwok(self._place(), self.kubeconfig)

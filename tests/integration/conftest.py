@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from tests.cluster import ExistingCluster, LocalCluster, MissingError
+from tests.cluster.definitions import wait_until_served
 from tests.kube_client import KubeClient
 from tests.operator_process import OperatorProcess
 from tests.workplace import Workplace
@@ -33,7 +34,7 @@ def control_plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalClu
 
 def install_crd(cluster: LocalCluster | ExistingCluster) -> None:
     cluster.kubectl("apply", "--filename=crds/")
-    cluster.kubectl("wait", "--for=condition=Established", "crd/trainingjobs.kopeck.dev")
+    wait_until_served(cluster.kubectl, "trainingjobs.kopeck.dev")
 
 
 @pytest.fixture(scope="package")
