@@ -7,8 +7,10 @@ from typing import TypeVar
 
 Result = TypeVar("Result")
 
+DEADLINE_SECONDS = 120.0
 
-def eventually(check: Callable[[], Result], *, seconds: float = 30) -> Result:
+
+def eventually(check: Callable[[], Result], *, seconds: float = DEADLINE_SECONDS) -> Result:
     """What `check` returns once it raises no AssertionError; its last one after `seconds`."""
     deadline = monotonic() + seconds
     while monotonic() < deadline:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tests.kube_client import KubeClient
-from tests.waiting import eventually
+from tests.waiting import DEADLINE_SECONDS, eventually
 
 
 def jobs_path(namespace: str) -> str:
@@ -56,7 +56,7 @@ class Workplace:
         return sorted(pods, key=lambda pod: int(pod["metadata"]["labels"]["kopeck.dev/worker"]))
 
     def running_pods(
-        self, name: str, attempt: int, count: int, *, seconds: float = 30
+        self, name: str, attempt: int, count: int, *, seconds: float = DEADLINE_SECONDS
     ) -> list[dict[str, Any]]:
         """The pods of an attempt once all of them run."""
 
@@ -69,7 +69,9 @@ class Workplace:
 
         return eventually(run, seconds=seconds)
 
-    def reaches(self, name: str, phase: str, *, seconds: float = 30) -> dict[str, Any]:
+    def reaches(
+        self, name: str, phase: str, *, seconds: float = DEADLINE_SECONDS
+    ) -> dict[str, Any]:
         """The status once the job is in a phase."""
 
         def there() -> dict[str, Any]:

@@ -10,7 +10,7 @@ from typing import Any
 CONTEXT = multiprocessing.get_context("forkserver")
 CONTEXT.set_forkserver_preload(["kopeck_trainer.train"])
 
-WAIT_SECONDS = 60
+WAIT_SECONDS = 300
 
 
 def on_ranks(ranks: int, function: Callable[..., Any], meeting: Path, *arguments: Any) -> list[Any]:

@@ -14,7 +14,7 @@ from tests.unit.trainer.local_workers import BUILDERS
 from tests.unit.trainer.on_ranks import CONTEXT
 from tests.waiting import eventually
 
-END_SECONDS = 60
+END_SECONDS = 300
 
 
 @dataclass
