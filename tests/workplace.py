@@ -81,6 +81,12 @@ class Workplace:
 
         return eventually(there, seconds=seconds)
 
+    def end_startup(self, name: str) -> None:
+        """Let a job that does not start reach its deadline, and so fail."""
+        deadline = {"spec": {"runPolicy": {"startupDeadlineSeconds": 1}}}
+        self.kube.patch(f"{self.jobs_path}/{name}", deadline)
+        self.reaches(name, "Failed")
+
     def ledger(self, name: str) -> dict[str, Any]:
         return self.ledger_of(self.job(name)["metadata"]["uid"])
 

@@ -117,7 +117,6 @@ def test_a_builder_that_does_not_import_ends_the_job_and_says_so(workplace: Work
 def test_a_missing_image_is_named_while_it_waits_and_when_it_ends(workplace: Workplace) -> None:
     job = a_small_training()
     job["spec"]["image"] = "localhost/no-such-image:1"
-    job["spec"]["runPolicy"] = {"startupDeadlineSeconds": 15}
     name = workplace.create(job)
 
     def named() -> None:
@@ -126,16 +125,20 @@ def test_a_missing_image_is_named_while_it_waits_and_when_it_ends(workplace: Wor
         assert "localhost/no-such-image:1" in running["message"]
 
     eventually(named)
-    workplace.reaches(name, "Failed", seconds=60)
+    workplace.end_startup(name)
     assert workplace.condition(name, "Failed")["reason"] == "ImageNotPulled"
 
 
 def test_a_pod_that_no_node_can_hold_is_named(workplace: Workplace) -> None:
     job = a_small_training()
     job["spec"]["workers"]["resources"] = {"requests": {"cpu": "500", "memory": "1Gi"}}
-    job["spec"]["runPolicy"] = {"startupDeadlineSeconds": 10}
     name = workplace.create(job)
-    workplace.reaches(name, "Failed", seconds=60)
+
+    def named() -> None:
+        assert workplace.condition(name, "Running")["reason"] == "Unschedulable"
+
+    eventually(named)
+    workplace.end_startup(name)
     failed = workplace.condition(name, "Failed")
     assert failed["reason"] == "Unschedulable"
     assert "Insufficient cpu" in failed["message"]

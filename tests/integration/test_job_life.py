@@ -152,14 +152,19 @@ def test_the_backoff_limit_ends_a_job_that_keeps_failing(workplace: Workplace) -
 
 
 def test_an_unschedulable_job_says_so_and_ends_at_its_deadline(workplace: Workplace) -> None:
-    resources = {"requests": {"cpu": "1000"}}
-    job = a_job(workers={"resources": resources}, runPolicy={"startupDeadlineSeconds": 5})
-    name = workplace.create(job)
-    workplace.reaches(name, "Failed")
+    name = workplace.create(a_job(workers={"resources": {"requests": {"cpu": "1000"}}}))
+
+    def says_so() -> None:
+        running = workplace.condition(name, "Running")
+        assert running["reason"] == "Unschedulable"
+        assert "Insufficient cpu" in running["message"]
+
+    eventually(says_so)
+    workplace.end_startup(name)
     failed = workplace.condition(name, "Failed")
     assert failed["reason"] == "Unschedulable"
     assert "Insufficient cpu" in failed["message"]
-    assert "startupDeadlineSeconds (5)" in failed["message"]
+    assert "startupDeadlineSeconds (1)" in failed["message"]
 
     def nothing_is_left() -> None:
         assert workplace.pods(name) == []
