@@ -90,8 +90,12 @@ def test_a_request_reaches_worker_0_and_its_answer_the_status(
         "state": "Saved",
         "step": 12,
     }
-    events = workplace.kube.list(f"/api/v1/namespaces/{workplace.namespace}/events")
-    assert [each["reason"] for each in events].count("CheckpointSaved") == 1
+
+    def is_told() -> None:
+        events = workplace.kube.list(f"/api/v1/namespaces/{workplace.namespace}/events")
+        assert [each["reason"] for each in events].count("CheckpointSaved") == 1
+
+    eventually(is_told)
 
 
 def test_a_request_outlives_its_attempt_and_an_operator(
