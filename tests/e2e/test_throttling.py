@@ -57,7 +57,7 @@ def test_throttled_seconds_are_the_kernels_own_to_two_percent(
         kernel = counts_in(folder)
         shown = {metric: asked(installation, workplace, metric) for metric in _METRICS}
         assert kernel["nr_periods"] > started + 100, "it has not been busy for long enough"
-        assert kernel["throttled_seconds"] > 5
+        assert kernel["throttled_seconds"] > 1  # of 11 on a quiet machine
         for metric, count in _METRICS.items():
             assert shown[metric] == pytest.approx(kernel[count], rel=0.02), metric
 
