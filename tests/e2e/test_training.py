@@ -49,6 +49,7 @@ def unit_costs_agree(
     in_status = float(cost["dollarsPerSample"]["marginal"])
     rate = sum(exported(pod, "kopeck_hourly_rate_dollars") for pod in pods)
     speed = sum(exported(pod, "kopeck_samples_per_second") for pod in pods)
+    assert speed > 0
     by_exporters = rate / speed / 3600
     labels = f'namespace="{workplace.namespace}",training_job="{name}"'
     of_operator = queried(installation, f'kopeck_dollars_per_sample{{{labels},basis="marginal"}}')
@@ -64,7 +65,7 @@ def unit_costs_agree(
 def exported(pod: dict[str, Any], metric: str) -> float:
     """A metric of a pod's exporter, asked directly."""
     address = f"http://{pod['status']['podIP']}:{_EXPORTER_PORT}/metrics"
-    for line in requests.get(address, timeout=10).text.splitlines():
+    for line in answer_of(address).text.splitlines():
         if line.startswith(f"{metric}{{"):
             return float(line.rsplit(" ", 1)[1])
     raise AssertionError(f"{metric} is absent")
@@ -73,10 +74,19 @@ def exported(pod: dict[str, Any], metric: str) -> float:
 def queried(installation: Installation, query: str) -> float:
     """Prometheus' answer."""
     address = f"{installation.prometheus_url}/api/v1/query"
-    answer = requests.get(address, params={"query": query}, timeout=10).json()
-    results = answer["data"]["result"]
+    results = answer_of(address, query=query).json()["data"]["result"]
     assert results, query
     return float(results[0]["value"][1])
+
+
+def answer_of(address: str, **parameters: str) -> requests.Response:
+    """Raises AssertionError where there is none: whoever waits for it asks again."""
+    try:
+        answer = requests.get(address, params=parameters, timeout=10)
+        answer.raise_for_status()
+    except requests.RequestException as error:
+        raise AssertionError(f"{address} does not answer") from error
+    return answer
 
 
 def spend_is_recounted(installation: Installation, workplace: Workplace, name: str) -> None:
