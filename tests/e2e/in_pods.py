@@ -5,12 +5,12 @@ from typing import Any
 from tests.workplace import Workplace
 
 _KILL_RANK = """
-import os, signal
+import contextlib, os, signal
 for entry in os.listdir("/proc"):
     if entry.isdigit() and entry != str(os.getpid()):
-        command = open(f"/proc/{entry}/cmdline").read()
-        if "kopeck_trainer.rank" in command:
-            os.kill(int(entry), signal.SIGKILL)
+        with contextlib.suppress(OSError):  # it has ended meanwhile
+            if "kopeck_trainer.rank" in open(f"/proc/{entry}/cmdline").read():
+                os.kill(int(entry), signal.SIGKILL)
 """
 
 
