@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -108,7 +109,8 @@ class LocalJob:
         for worker in self.workers:
             if worker.process.poll() is None:
                 for pid in worker.rank_pids:
-                    os.kill(pid, signal.SIGKILL)
+                    with suppress(ProcessLookupError):  # it has ended meanwhile
+                        os.kill(pid, signal.SIGKILL)
                 worker.process.kill()
                 worker.process.wait()
 
