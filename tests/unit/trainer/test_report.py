@@ -118,7 +118,7 @@ def test_processes_of_a_rank_that_follow_each_other_count_no_time_twice(tmp_path
         told.append(last_report(tmp_path, local_rank=0))
     seconds = sum(sum(each["phase_seconds"].values()) for each in told)
     since_start = monotonic() - started_at - (time.time() - told[-1]["time"])
-    assert abs(seconds - since_start) < 0.05
+    assert abs(seconds - since_start) < 1  # twice would be a thousand
 
 
 def test_a_program_that_ends_tells_its_last_seconds(tmp_path: Path) -> None:
