@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from kopeck_trainer.checkpoint.fence import inside_fence
 from kopeck_trainer.exit_codes import FAILED
 from tests.unit.trainer.rank_process import END_SECONDS, start_rank
 from tests.waiting import eventually
@@ -54,6 +55,19 @@ def test_a_request_of_the_operator_is_answered_in_the_report(
     rank.process.kill()
 
 
+def pause(pid: int, folder: Path) -> None:
+    """Stop it, but not while it has the fence, for which a newer attempt would wait."""
+
+    def is_stopped() -> None:
+        states = [stat.read_text().rpartition(")")[2].split()[0] for stat in tasks.glob("*/stat")]
+        assert set(states) == {"T"}
+
+    tasks = Path(f"/proc/{pid}/task")
+    with inside_fence(folder, attempt=0):
+        os.kill(pid, signal.SIGSTOP)
+        eventually(is_stopped)
+
+
 @pytest.mark.parametrize("in_background", [False, True])
 def test_a_paused_rank_of_an_older_attempt_cannot_save_when_it_wakes(
     tmp_path: Path, *, in_background: bool
@@ -61,7 +75,7 @@ def test_a_paused_rank_of_an_older_attempt_cannot_save_when_it_wakes(
     checkpoint = {"path": str(tmp_path), "everySteps": 2, "async": in_background}
     old = start_rank(tmp_path, steps=ENDLESS, checkpoint=checkpoint)
     old.step_reached(4)
-    os.kill(old.process.pid or 0, signal.SIGSTOP)
+    pause(old.process.pid or 0, tmp_path / "uid")
     new = start_rank(tmp_path, attempt=1, steps=ENDLESS, checkpoint=checkpoint)
     new.step_reached(old.report["step"] + 4)
     new.process.terminate()

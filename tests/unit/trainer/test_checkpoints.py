@@ -1,6 +1,5 @@
 """Checkpoints on disk: whole or invisible, fenced, damaged, too many."""
 
-import fcntl
 import shutil
 import threading
 from pathlib import Path
@@ -23,6 +22,7 @@ from kopeck_trainer.errors import AttemptReplacedError, ConfigurationError
 from tests.unit.trainer.builders import toy
 from tests.unit.trainer.on_ranks import on_ranks
 from tests.unit.trainer.small_trainings import sharded, the_toy, whole
+from tests.waiting import eventually
 
 TOY_STEPS = 3
 
@@ -243,10 +243,15 @@ def test_a_newer_attempt_waits_for_a_commit_under_way(tmp_path: Path) -> None:
 
     with inside_fence(tmp_path, 0):
         threading.Thread(target=newer).start()
-        with (tmp_path / "fence").open() as fence, pytest.raises(BlockingIOError):
-            fcntl.flock(fence, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        eventually(lambda: somebody_waits_for(tmp_path / "fence"))
         assert not raised.is_set()
     assert raised.wait(timeout=30)
+
+
+def somebody_waits_for(file: Path) -> None:
+    """By the kernel's list of locks, in which who waits has an arrow."""
+    waiting = [line for line in Path("/proc/locks").read_text().splitlines() if "->" in line]
+    assert any(f":{file.stat().st_ino} " in line for line in waiting)
 
 
 def test_names_sort_by_number() -> None:
