@@ -26,7 +26,10 @@ class ConfigurationError(TrainerError):
     exit_code = exit_codes.CONFIGURATION
 
     def __init__(self, field: str, wrong: str, instead: str) -> None:
-        super().__init__(f"{field}: {wrong}; {instead}")
+        super().__init__(field, wrong, instead)  # pickle makes it anew of these
+
+    def __str__(self) -> str:
+        return "{}: {}; {}".format(*self.args)
 
 
 class RendezvousError(TrainerError):
