@@ -6,6 +6,7 @@ from typing import cast
 
 from torch import distributed as dist
 
+from kopeck_trainer.agreement import gathered
 from kopeck_trainer.checkpoint.background import BackgroundSaver
 from kopeck_trainer.checkpoint.loading import load_newest, open_folder
 from kopeck_trainer.checkpoint.manifest import Position
@@ -13,6 +14,7 @@ from kopeck_trainer.checkpoint.saving import Saver
 from kopeck_trainer.checkpoint.state import TrainedState
 from kopeck_trainer.config import CheckpointConfig
 from kopeck_trainer.environment import RankEnvironment
+from kopeck_trainer.errors import NonfiniteLossError
 from kopeck_trainer.progress import Progress
 from kopeck_trainer.reporter import Reporter
 from kopeck_trainer.save_wish import SaveWish
@@ -23,6 +25,8 @@ class Checkpoints:
     """The checkpoints of this training; `config` is None where it has none."""
 
     config: CheckpointConfig | None
+    fails_on_nonfinite: bool
+    """Weights that are not finite end the attempt, and are not saved."""
     environment: RankEnvironment
     state: TrainedState
     reporter: Reporter
@@ -76,20 +80,30 @@ class Checkpoints:
         return self.background is not None and self.background.is_writing
 
     def begin(self, position: Position) -> None:
-        """Save, or begin to in the background. No step may be under way."""
+        """Save, or begin to in the background. No step may be under way.
+
+        Raises NonfiniteLossError.
+        """
         if self.config:
             self._save(self.config, position)
 
     def save(self, position: Position) -> bool:
-        """True once `position` is safe on disk; False where the training has no checkpoints."""
+        """True once `position` is safe on disk; False where the training has no checkpoints.
+
+        Raises NonfiniteLossError.
+        """
         if self.config is None:
             return False
         if position.step != self.begun_step:
             self._save(self.config, position)
+        self.finish()
+        return True
+
+    def finish(self) -> None:
+        """Wait for the one that is being written."""
         if self.background:
             with self.reporter.clock.during("checkpoint"):
                 self.background.finish()
-        return True
 
     def before_update(self) -> None:
         """The weights may change once a copy of them is taken."""
@@ -97,6 +111,8 @@ class Checkpoints:
             self.background.await_copy()
 
     def _save(self, config: CheckpointConfig, position: Position) -> None:
+        if self.fails_on_nonfinite:
+            self._refuse_nonfinite(position)
         request = self.wish.answered()
         self.begun_step = position.step
         with self.reporter.clock.during("checkpoint"):
@@ -109,6 +125,14 @@ class Checkpoints:
             else:
                 self._saver(config, None).save(self.state.read(), position)
                 self._is_committed(position, request)
+
+    def _refuse_nonfinite(self, position: Position) -> None:
+        """A gradient may be infinite where its loss is not: no later attempt could go on."""
+        if not all(gathered(self.state.is_finite())):
+            raise NonfiniteLossError(
+                f"the weights after step {position.step} are not finite, and"
+                " spec.training.onNonfiniteLoss is fail"
+            )
 
     def _is_committed(self, position: Position, request: str | None) -> None:
         self._is_saved(position, request)

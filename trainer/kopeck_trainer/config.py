@@ -100,6 +100,8 @@ class TrainingConfig:
     precision: Precision = "bf16"
     seed: int = 0
     max_grad_norm: float | None = None
+    fails_on_nonfinite_loss: bool = False
+    """It ends the attempt; otherwise it is told, and training goes on."""
     compile: CompileConfig = CompileConfig()
     data: DataConfig = DataConfig()
     sharding: ShardingConfig = ShardingConfig()
@@ -172,6 +174,7 @@ def _training(section: Section) -> TrainingConfig:
     sharding = section.section("sharding")
     checkpoint = section.section("checkpoint")
     profile = section.section("profile")
+    losses: tuple[Literal["report", "fail"], ...] = ("report", "fail")
     training = TrainingConfig(
         global_batch_size=section.required("globalBatchSize", section.count("globalBatchSize")),
         micro_batch_size=section.required("microBatchSize", section.count("microBatchSize")),
@@ -180,6 +183,7 @@ def _training(section: Section) -> TrainingConfig:
         precision=section.word("precision", get_args(Precision), default="bf16"),
         seed=section.integer("seed") or 0,
         max_grad_norm=section.positive("maxGradNorm"),
+        fails_on_nonfinite_loss=section.word("onNonfiniteLoss", losses, default="report") == "fail",
         compile=_compile(compile_section, activations),
         data=_data(data) if data else DataConfig(),
         sharding=_sharding(sharding) if sharding else ShardingConfig(),

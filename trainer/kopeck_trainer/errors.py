@@ -5,6 +5,7 @@ TrainerError              1
 ├── RendezvousError     180   the workers did not find each other in time
 ├── PeerLostError            181   another rank went away; the cause is in its worker
 ├── ModeFailedError         183   a compile mode on trial failed; the next attempt leaves it out
+├── NonfiniteLossError  184   the loss is NaN or infinite, and that is to end the attempt
 ├── CheckpointError      1   a checkpoint could not be written
 └── AttemptReplacedError       1   a newer attempt of this job owns the checkpoints
 """
@@ -42,6 +43,12 @@ class PeerLostError(TrainerError):
 
 class ModeFailedError(TrainerError):
     exit_code = exit_codes.MODE_FAILED
+
+
+class NonfiniteLossError(TrainerError):
+    """Raised by all ranks after the same step."""
+
+    exit_code = exit_codes.NONFINITE_LOSS
 
 
 class CheckpointError(TrainerError):

@@ -11,6 +11,7 @@ ExitClass = Literal[
     "rendezvous",
     "configuration",
     "compile-mode",
+    "nonfinite-loss",
 ]
 
 COMPLETED: Final = 0
@@ -24,6 +25,8 @@ PEER_LOST: Final = 181
 HANG: Final = 182
 MODE_FAILED: Final = 183
 """A compile mode on trial failed, and that is remembered."""
+NONFINITE_LOSS: Final = 184
+"""The step is not saved: another attempt goes on from the last good checkpoint."""
 
 _CLASS_BY_CODE: Final[dict[int, ExitClass]] = {
     COMPLETED: "completed",
@@ -33,6 +36,7 @@ _CLASS_BY_CODE: Final[dict[int, ExitClass]] = {
     PEER_LOST: "peer-lost",
     HANG: "hang",
     MODE_FAILED: "compile-mode",
+    NONFINITE_LOSS: "nonfinite-loss",
 }
 
 

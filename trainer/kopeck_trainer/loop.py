@@ -1,5 +1,6 @@
 """The training loop of a rank."""
 
+import math
 from collections import deque
 from dataclasses import dataclass, field, replace
 from time import monotonic
@@ -9,6 +10,7 @@ from kopeck_trainer.checkpoint.manifest import Position
 from kopeck_trainer.checkpointing import Checkpoints
 from kopeck_trainer.compilation.session import Compilation
 from kopeck_trainer.config import TrainingConfig
+from kopeck_trainer.errors import NonfiniteLossError
 from kopeck_trainer.garbage import Garbage
 from kopeck_trainer.hang_watch import HangWatch
 from kopeck_trainer.loss_watch import LossWatch
@@ -65,7 +67,8 @@ class Loop:
     def run(self) -> bool:
         """True once training is complete, False if it stopped at the end of a step.
 
-        Wishes are seen `lead` steps after the one that carried them, on all ranks alike.
+        Wishes are seen `lead` steps after the one that carried them, on all ranks alike; so is a
+        loss that is not finite, for which NonfiniteLossError is raised where that is asked for.
         """
         self.reporter.clock.switch("warmup")
         if self.position.samples < self.last_sample:
@@ -141,8 +144,16 @@ class Loop:
             step = self.under_way.popleft()
             totals = step.totals.read()
             self._tell(step, totals)
+            self._refuse_nonfinite(step, totals)
             ended.append(totals)
         return ended
+
+    def _refuse_nonfinite(self, step: StepUnderWay, totals: Totals) -> None:
+        if self.training.fails_on_nonfinite_loss and not math.isfinite(totals.loss):
+            raise NonfiniteLossError(
+                f"the loss of step {step.position.step} is {totals.loss}, and"
+                " spec.training.onNonfiniteLoss is fail"
+            )
 
     def _remaining_steps(self, position: Position) -> int:
         return -((position.samples - self.last_sample) // self.training.global_batch_size)

@@ -17,7 +17,7 @@ SMALLEST_SPIKE = 0.1
 
 @dataclass
 class LossWatch:
-    """Counts them, and says so in a sentence. Training goes on."""
+    """Counts them, and says so in a sentence."""
 
     nonfinite: int = 0
     spikes: int = 0

@@ -20,7 +20,7 @@ from kopeck_trainer.compilation.loss import with_compilable_loss
 from kopeck_trainer.compilation.set_up import set_up_compilation
 from kopeck_trainer.config import TrainConfig, TrainingConfig
 from kopeck_trainer.environment import RankEnvironment
-from kopeck_trainer.errors import RendezvousError
+from kopeck_trainer.errors import NonfiniteLossError, RendezvousError
 from kopeck_trainer.flops import flops_per_sample
 from kopeck_trainer.hang_watch import TIMEOUTS_PER_DEADLINE, HangWatch
 from kopeck_trainer.loop import Loop
@@ -100,6 +100,7 @@ def train(
     stop = StopRequest()
     checkpoints = Checkpoints(
         config=training.checkpoint,
+        fails_on_nonfinite=training.fails_on_nonfinite_loss,
         environment=rank,
         state=TrainedState(model=model, optimizer=optimizer),
         reporter=reporter,
@@ -114,10 +115,15 @@ def train(
     _tell_peak(setting)
     stop.listen()
     with hang_watch:
-        is_complete = loop.run()
-        if device.type == "cuda":
-            reporter.update(peak_device_bytes=torch.cuda.max_memory_allocated(device))
-        is_saved = checkpoints.save(loop.position)
+        try:
+            is_complete = loop.run()
+            if device.type == "cuda":
+                reporter.update(peak_device_bytes=torch.cuda.max_memory_allocated(device))
+            is_saved = checkpoints.save(loop.position)
+        except NonfiniteLossError:
+            checkpoints.finish()  # of an earlier step, which is good
+            _leave()  # all ranks say the same: none is to miss another
+            raise
         _leave()
     if is_complete:
         return Outcome.COMPLETED

@@ -190,6 +190,11 @@ class TrainingSpec(Spec):
     max_grad_norm: float | None = Field(
         None, gt=0, description="Gradients are clipped to this norm. Default: not clipped."
     )
+    on_nonfinite_loss: Literal["report", "fail"] | None = Field(
+        None,
+        description="What a loss that is NaN or infinite does: be reported, or `fail`: end the"
+        " attempt, unsaved; the next one goes on from the last checkpoint. Default: `report`.",
+    )
     compile: CompileSpec = Field(CompileSpec(), description="How blocks are compiled.")
     data: DataSpec = Field(DataSpec(), description="How batches keep their shapes.")
     sharding: ShardingSpec | None = Field(

@@ -26,6 +26,7 @@ _REASONS_BY_EXIT_CODE = {
     _PEER_LOST_EXIT_CODE: "PeerLost",
     182: "Hang",
     183: "CompileMode",
+    184: "NonfiniteLoss",
     _CHECKPOINTED_EXIT_CODE: "Terminated",
 }
 

@@ -104,6 +104,8 @@ def test_a_consequence_does_not_hide_its_cause_though_it_ended_earlier(
         (180, "Rendezvous"),
         (PEER_LOST, "PeerLost"),
         (182, "Hang"),
+        (183, "CompileMode"),
+        (184, "NonfiniteLoss"),
         (CHECKPOINTED, "Terminated"),
     ],
 )

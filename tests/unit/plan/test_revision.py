@@ -54,6 +54,7 @@ def test_a_default_that_is_written_out_is_no_new_revision(default: dict[str, Any
         {"image": "localhost/kopeck:next"},
         {"parameters": {"dim": 64}},
         {"training": {"seed": 1}},
+        {"training": {"onNonfiniteLoss": "fail"}},
         {"training": {"compile": {"mode": "off"}}},
         {"nccl": {"env": {"NCCL_DEBUG": "INFO"}}},
         {"workers": {"processesPerWorker": 2}},

@@ -98,6 +98,12 @@ def start_rank(
     return RankProcess(process, own)
 
 
+def kept_steps(folder: Path) -> list[int]:
+    """Of the complete checkpoints in the `folder` that it was started in."""
+    manifests = (folder / "uid").glob("step-*.a?/manifest.json")
+    return sorted(json.loads(each.read_text())["step"] for each in manifests)
+
+
 def _run(variables: dict[str, str], output: Path) -> None:
     import torch  # noqa: PLC0415  preloaded by the fork server
 

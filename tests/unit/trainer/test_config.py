@@ -37,6 +37,7 @@ def test_unset_fields_have_the_documented_defaults() -> None:
         precision="bf16",
         seed=0,
         max_grad_norm=None,
+        fails_on_nonfinite_loss=False,
         compile=CompileConfig(
             mode="auto",
             on_recompile="eager",
@@ -60,6 +61,7 @@ def test_every_field_is_read() -> None:
             precision="fp32",
             seed=7,
             maxGradNorm=1,
+            onNonfiniteLoss="fail",
             compile={
                 "mode": "reduce-overhead",
                 "onRecompile": "fail",
@@ -91,6 +93,7 @@ def test_every_field_is_read() -> None:
         precision="fp32",
         seed=7,
         max_grad_norm=1.0,
+        fails_on_nonfinite_loss=True,
         compile=CompileConfig(
             mode="reduce-overhead",
             on_recompile="fail",
@@ -146,6 +149,10 @@ def test_a_program_of_ones_own_needs_no_training_settings() -> None:
         ({"steps": True}, "spec.training.steps: True cannot be used; write a whole number"),
         ({"precision": "fp4"}, "spec.training.precision: 'fp4' cannot be used; write bf16 or fp32"),
         ({"maxGradNorm": -1}, "spec.training.maxGradNorm: -1 cannot be used; write a number above"),
+        (
+            {"onNonfiniteLoss": "stop"},
+            "spec.training.onNonfiniteLoss: 'stop' cannot be used; write report or fail",
+        ),
         ({"compile": {"mode": "fast"}}, "spec.training.compile.mode: 'fast' cannot be used; write"),
         (
             {"compile": {"numericsCheck": 1}},

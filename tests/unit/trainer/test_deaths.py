@@ -1,6 +1,5 @@
 """How a rank dies, what it is called, and what is lost with it."""
 
-import json
 import signal
 from pathlib import Path
 from typing import Any
@@ -8,15 +7,10 @@ from typing import Any
 import pytest
 
 from kopeck_trainer.exit_codes import CHECKPOINTED, CONFIGURATION, FAILED, RENDEZVOUS, exit_class
-from tests.unit.trainer.rank_process import END_SECONDS, start_rank
+from tests.unit.trainer.rank_process import END_SECONDS, kept_steps, start_rank
 from tests.waiting import eventually
 
 ENDLESS = 1_000_000
-
-
-def kept_steps(folder: Path) -> list[int]:
-    manifests = (folder / "uid").glob("step-*.a?/manifest.json")
-    return sorted(json.loads(each.read_text())["step"] for each in manifests)
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,6 @@
 """A host that is a step ahead of its device sees the end later, but all ranks at the same step."""
 
+import math
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
@@ -11,6 +12,7 @@ import torch
 
 from kopeck_trainer.checkpoint.manifest import Position
 from kopeck_trainer.config import TrainingConfig
+from kopeck_trainer.errors import NonfiniteLossError
 from kopeck_trainer.loop import Loop
 from kopeck_trainer.progress import Progress
 from kopeck_trainer.reporter import Reporter
@@ -27,6 +29,7 @@ class Recording:
     stops_at: int = 0
     wishes_at: int = 0
     window_at: int = 0
+    nan_at: int = 0
     settles_at: int = 0
     """After this step no compile mode is on trial any more."""
     most_ahead: int = 0
@@ -44,8 +47,9 @@ class Recording:
             self.most_ahead = max(self.most_ahead, self.ran - len(self.told))
         self.ran += 1
         wishes = (self.ran == self.stops_at, self.ran == self.wishes_at, self.ran == self.window_at)
+        loss = math.nan if self.ran == self.nan_at else 0.5
         return PendingTotals(
-            torch.tensor(0.5), torch.ones(()), [torch.tensor(float(each)) for each in wishes]
+            torch.tensor(loss), torch.ones(()), [torch.tensor(float(each)) for each in wishes]
         )
 
     @property
@@ -76,6 +80,9 @@ class Recording:
     def step(self, line: Any) -> None:
         self.told.append(line.step)
 
+    def say(self, sentence: str) -> None:
+        assert sentence == f"step {self.nan_at}: the loss is nan"
+
 
 @dataclass
 class NoCompilation:
@@ -95,7 +102,7 @@ class NoCompilation:
         return self.recording.is_settled
 
 
-def run(recording: Recording, lead: int) -> tuple[bool, int]:
+def run(recording: Recording, lead: int, **training: Any) -> tuple[bool, int]:
     """Ten steps at most. Whether they were completed, and the last step."""
     batches = SimpleNamespace(
         per_step=1, micro_batch=4, ranks=1, tokens=None, of_step=lambda _: no_batches()
@@ -106,7 +113,7 @@ def run(recording: Recording, lead: int) -> tuple[bool, int]:
 
     reporter = Reporter({})
     loop = Loop(
-        training=TrainingConfig(global_batch_size=4, micro_batch_size=4, steps=10),
+        training=TrainingConfig(global_batch_size=4, micro_batch_size=4, steps=10, **training),
         last_sample=40,
         position=Position(step=0, samples=0),
         step=cast("Any", recording),
@@ -175,6 +182,20 @@ def test_a_wish_to_save_is_seen_after_the_step_that_carried_it(lead: int, saved_
     recording = Recording(wishes_at=3)
     assert run(recording, lead) == (True, 10)
     assert recording.saved == [saved_step]
+
+
+@pytest.mark.parametrize("lead", [0, 1])
+def test_a_step_whose_loss_is_not_finite_is_told_and_not_saved(lead: int) -> None:
+    recording = Recording(nan_at=4, due_every=2)
+    with pytest.raises(NonfiniteLossError, match="the loss of step 4 is nan"):
+        run(recording, lead, fails_on_nonfinite_loss=True)
+    assert recording.told == [1, 2, 3, 4]
+    assert recording.saved == [2]
+
+
+@pytest.mark.parametrize("lead", [0, 1])
+def test_a_loss_that_is_not_finite_stops_nothing_unless_it_is_to(lead: int) -> None:
+    assert run(Recording(nan_at=4), lead) == (True, 10)
 
 
 def test_steps_are_taken_one_by_one_while_compile_modes_are_on_trial() -> None:

@@ -4,8 +4,10 @@ from pathlib import Path
 
 import pytest
 
+from kopeck_trainer.exit_codes import NONFINITE_LOSS
 from kopeck_trainer.loss_watch import LossWatch
-from tests.unit.trainer.rank_process import start_rank
+from tests.unit.trainer.local_workers import LocalJob
+from tests.unit.trainer.rank_process import kept_steps, start_rank
 
 
 @pytest.fixture
@@ -62,3 +64,40 @@ def test_training_goes_on_and_tells(tmp_path: Path) -> None:
     assert (rank.report["nonfinite_losses"], rank.report["loss_spikes"]) == (4, 0)
     assert "loss" not in rank.report
     assert "step 3: the loss is nan" in rank.output
+
+
+@pytest.mark.parametrize("in_background", [False, True])
+@pytest.mark.parametrize(
+    ("builder", "reason"),
+    [("diverging", "the loss of step 3 is nan"), ("exploding", "the weights after step 3 are not")],
+)
+def test_training_that_is_to_fail_leaves_with_its_last_good_step_saved(
+    tmp_path: Path, builder: str, reason: str, *, in_background: bool
+) -> None:
+    rank = start_rank(
+        tmp_path,
+        steps=3,  # the faulty one is due by its number, and the last
+        entrypoint=f"toy:build_{builder}",
+        onNonfiniteLoss="fail",
+        checkpoint={"path": str(tmp_path), "everySteps": 1, "async": in_background},
+    )
+    assert rank.exit_code() == NONFINITE_LOSS, rank.output
+    assert rank.reason.startswith(reason)
+    assert kept_steps(tmp_path) == [1, 2]
+
+
+def test_all_ranks_leave_after_the_step_in_which_one_of_them_diverged(job: LocalJob) -> None:
+    every_step = {"path": str(job.folder / "checkpoints"), "everySteps": 1}
+    config = job.config(
+        entrypoint="toy:build_diverging", onNonfiniteLoss="fail", checkpoint=every_step
+    )
+    assert job.run(config, workers=2) == [NONFINITE_LOSS] * 2, job.workers[0].output
+    for worker in job.workers:
+        end = worker.termination()
+        assert end["exitClass"] == "nonfinite-loss"
+        assert end["message"] == (
+            "the loss of step 2 is nan, and spec.training.onNonfiniteLoss is fail"
+        )
+        assert (end["step"], end["checkpointStep"], end["nonfiniteLosses"]) == (2, 1, 1)
+    assert job.run(job.config(checkpoint=every_step), attempt=1) == [0], job.workers[0].output
+    assert "resumed after step 1, 8 samples" in job.workers[0].output

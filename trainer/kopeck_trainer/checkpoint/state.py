@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
+import torch
 from torch import Tensor, nn
 from torch.distributed.checkpoint.state_dict import get_state_dict, set_state_dict
 from torch.distributed.tensor import DTensor
@@ -10,6 +11,7 @@ from torch.optim import Optimizer
 from torch.utils._pytree import tree_map_only
 
 from kopeck_trainer.float8 import is_wrapped, plain
+from kopeck_trainer.working_weights import local
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,6 +37,12 @@ class TrainedState:
         }
         return content
 
+    def is_finite(self) -> bool:
+        """Whether this rank's shards of all trained weights are. Waits for the device."""
+        masters = [each for group in self.optimizer.param_groups for each in group["params"]]
+        shards = [shard for each in masters if (shard := local(each.detach())).numel()]
+        return bool(torch.nn.utils.get_total_norm(shards, torch.inf).isfinite())
+
     def write(self, state: dict[str, Any]) -> None:
         set_state_dict(
             self.model,
@@ -46,11 +54,11 @@ class TrainedState:
 
 def _plain(tensor: DTensor) -> DTensor:
     """In the memory of `tensor`, so that any precision can go on with it."""
-    local = tensor.to_local()
-    if not is_wrapped(local):
+    shard = tensor.to_local()
+    if not is_wrapped(shard):
         return tensor
     return DTensor.from_local(
-        plain(local),
+        plain(shard),
         tensor.device_mesh,
         tensor.placements,
         run_check=False,

@@ -74,7 +74,7 @@ def _file(folder: Path, key: Key) -> Path:
 
 
 def _lasting(training: TrainingConfig) -> dict[str, Any]:
-    passing = {"steps", "samples", "seed", "checkpoint", "compile"}
+    passing = {"steps", "samples", "seed", "checkpoint", "compile", "fails_on_nonfinite_loss"}
     settings = {name: each for name, each in asdict(training).items() if name not in passing}
     return settings | {"onGraphBreak": training.compile.fails_on_graph_break}
 

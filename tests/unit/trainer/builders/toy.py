@@ -108,14 +108,27 @@ def build_hanging(config: TrainConfig) -> TrainingTask:
 
 
 def build_diverging(config: TrainConfig) -> TrainingTask:
-    """Its loss is NaN from the third step on."""
+    """Its loss is NaN from the third micro-batch on, on the last rank."""
     calls = itertools.count(1)
+    is_last = int(os.environ["RANK"]) == int(os.environ["WORLD_SIZE"]) - 1
 
     def diverge(output: Tensor, batch: tuple[Tensor, Tensor]) -> tuple[Tensor, int]:
         loss, count = squared_error(output, batch)
-        return (loss if next(calls) < 3 else loss * float("nan")), count
+        return (loss * float("nan") if is_last and next(calls) >= 3 else loss), count
 
     return replace(build(config), loss=diverge)
+
+
+def build_exploding(config: TrainConfig) -> TrainingTask:
+    """The gradient of its third micro-batch is infinite, and its loss is not."""
+    calls = itertools.count(1)
+
+    def explode(output: Tensor, batch: tuple[Tensor, Tensor]) -> tuple[Tensor, int]:
+        if next(calls) == 3:
+            output.register_hook(lambda gradient: gradient * float("inf"))
+        return squared_error(output, batch)
+
+    return replace(build(config), loss=explode)
 
 
 def build_aloud(config: TrainConfig) -> TrainingTask:
