@@ -32,12 +32,14 @@ class CompileConfig:
 
 @dataclass(frozen=True, kw_only=True)
 class DataConfig:
-    """How batches keep the few shapes that are compiled."""
+    """How the data is read, and batches keep the few shapes that are compiled."""
 
     pad_to: tuple[int, ...] = ()
     """Lengths, ascending; empty: samples stay as they are."""
     drop_last: bool = False
     """Leave out what fills no global batch at the end of an epoch."""
+    workers: int = 0
+    """Processes of each rank that read ahead; 0: it reads itself, when it needs the data."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -247,6 +249,7 @@ def _data(section: Section) -> DataConfig:
     config = DataConfig(
         pad_to=tuple(sorted(section.counts("padTo"))),
         drop_last=section.flag("dropLast", default=False),
+        workers=section.natural("workers") or 0,
     )
     section.refuse_unknown()
     return config

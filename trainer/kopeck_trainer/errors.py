@@ -6,6 +6,7 @@ TrainerError              1
 ├── PeerLostError            181   another rank went away; the cause is in its worker
 ├── ModeFailedError         183   a compile mode on trial failed; the next attempt leaves it out
 ├── NonfiniteLossError  184   the loss is NaN or infinite, and that is to end the attempt
+├── DataWorkerError      1   a process that reads ahead died
 ├── CheckpointError      1   a checkpoint could not be written
 └── AttemptReplacedError       1   a newer attempt of this job owns the checkpoints
 """
@@ -49,6 +50,10 @@ class NonfiniteLossError(TrainerError):
     """Raised by all ranks after the same step."""
 
     exit_code = exit_codes.NONFINITE_LOSS
+
+
+class DataWorkerError(TrainerError):
+    pass
 
 
 class CheckpointError(TrainerError):

@@ -166,11 +166,11 @@ def _end(rank: int, local_rank: int, status: int) -> RankEnd:
         local_rank=local_rank,
         exit_code=code if code >= 0 else 128 - code,
         ended_at=monotonic(),
-        signal_name=_signal_name(-code) if code < 0 else None,
+        signal_name=signal_name(-code) if code < 0 else None,
     )
 
 
-def _signal_name(number: int) -> str:
+def signal_name(number: int) -> str:
     try:
         return signal.Signals(number).name
     except ValueError:  # most real-time signals have no name

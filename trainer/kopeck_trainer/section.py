@@ -61,6 +61,13 @@ class Section:
             raise self._refusal(name, value, "1 or more")
         return value
 
+    def natural(self, name: str) -> int | None:
+        """A whole number of at least 0."""
+        value = self.integer(name)
+        if value is not None and value < 0:
+            raise self._refusal(name, value, "0 or more")
+        return value
+
     def counts(self, name: str) -> tuple[int, ...]:
         """Whole numbers of at least 1."""
         value = self._value(name)

@@ -2,6 +2,7 @@
 
 import enum
 import os
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from datetime import timedelta
 
@@ -19,6 +20,7 @@ from kopeck_trainer.checkpointing import Checkpoints
 from kopeck_trainer.compilation.loss import with_compilable_loss
 from kopeck_trainer.compilation.set_up import set_up_compilation
 from kopeck_trainer.config import TrainConfig, TrainingConfig
+from kopeck_trainer.data_workers import DataWorkers
 from kopeck_trainer.environment import RankEnvironment
 from kopeck_trainer.errors import NonfiniteLossError, RendezvousError
 from kopeck_trainer.flops import flops_per_sample
@@ -30,6 +32,7 @@ from kopeck_trainer.padding import Padding, resized
 from kopeck_trainer.parallelize import compute_dtype, parallelize
 from kopeck_trainer.peak_flops import peak_flops
 from kopeck_trainer.progress import Progress
+from kopeck_trainer.reading import Reader, Source
 from kopeck_trainer.reporter import Reporter
 from kopeck_trainer.schedule import accumulation_steps, samples_to_train, used_samples
 from kopeck_trainer.seeds import derived_seed
@@ -64,6 +67,8 @@ class Setting:
     training: TrainingConfig
     rank: RankEnvironment
     task: TrainingTask
+    reader: Reader
+    source: Source
     device: torch.device
     reporter: Reporter
     progress: Progress
@@ -80,7 +85,22 @@ def train(
     _refuse_impossible_schedule(training, rank)
     torch.manual_seed(training.seed)  # what the builder draws is the same on all ranks
     task = with_compilable_loss(build_task(config))
+    reader = _reader(task, training)
+    with _source(reader, training, rank) as source:
+        return _train(config, training, rank, reporter, progress, reader, source)
 
+
+def _train(  # noqa: PLR0913  one of each thing that it connects
+    config: TrainConfig,
+    training: TrainingConfig,
+    rank: RankEnvironment,
+    reporter: Reporter,
+    progress: Progress,
+    reader: Reader,
+    source: Source,
+) -> Outcome:
+    """As `train`, once the task is built."""
+    task = reader.task
     store = meet(rank, progress.say)
     device = _join(rank, store)
     progress.say(f"{rank.world_size} ranks have met, on {device.type}")
@@ -89,6 +109,8 @@ def train(
         training=training,
         rank=rank,
         task=task,
+        reader=reader,
+        source=source,
         device=device,
         reporter=reporter,
         progress=progress,
@@ -136,6 +158,26 @@ def _refuse_impossible_schedule(training: TrainingConfig, rank: RankEnvironment)
     samples_to_train(training)
 
 
+def _reader(task: TrainingTask, training: TrainingConfig) -> Reader:
+    lengths = training.data.pad_to
+    return Reader(
+        task=task,
+        seed=training.seed,
+        used_samples=used_samples(training, len(task.dataset)),
+        padding=Padding(lengths=lengths, resize=task.pad or resized) if lengths else None,
+    )
+
+
+def _source(
+    reader: Reader, training: TrainingConfig, rank: RankEnvironment
+) -> AbstractContextManager[Source]:
+    count = training.data.workers
+    if not count:
+        return nullcontext(reader)
+    seed = derived_seed(training.seed, "data", str(rank.rank), str(rank.attempt))
+    return DataWorkers(reader, count, rank=rank.rank, seed=seed)
+
+
 def _sharding(setting: Setting) -> Sharding:
     rank = setting.rank
     return Sharding(
@@ -171,12 +213,11 @@ def _step(
     )
 
 
-def _batches(setting: Setting, split: StepSplit) -> Batches:
-    task, training, rank = setting.task, setting.training, setting.rank
-    lengths = training.data.pad_to
-    return Batches(
-        task=task,
-        seed=training.seed,
+def _batches(setting: Setting, position: Position, split: StepSplit) -> Batches:
+    training, rank = setting.training, setting.rank
+    batches = Batches(
+        reader=setting.reader,
+        source=setting.source,
         micro_batch=training.micro_batch_size,
         per_step=accumulation_steps(
             training.global_batch_size, training.micro_batch_size, rank.world_size
@@ -184,10 +225,11 @@ def _batches(setting: Setting, split: StepSplit) -> Batches:
         rank=rank.rank,
         ranks=rank.world_size,
         device=setting.device,
-        padding=Padding(lengths=lengths, resize=task.pad or resized) if lengths else None,
-        used_samples=used_samples(training, len(task.dataset)),
         split=split,
     )
+    if isinstance(setting.source, DataWorkers):
+        setting.source.begin(batches.positions(position.samples, samples_to_train(training)))
+    return batches
 
 
 def _loop(  # noqa: PLR0913  one of each thing that it connects
@@ -200,7 +242,7 @@ def _loop(  # noqa: PLR0913  one of each thing that it connects
     hang_watch: HangWatch,
 ) -> Loop:
     training, reporter, progress = setting.training, setting.reporter, setting.progress
-    batches = _batches(setting, step.split)
+    batches = _batches(setting, position, step.split)
     compilation = set_up_compilation(
         setting.config, training, step, batches, position.samples, reporter, progress
     )

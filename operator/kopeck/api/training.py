@@ -41,7 +41,7 @@ class CompileSpec(Spec):
 
 
 class DataSpec(Spec):
-    """How batches keep the few shapes that are compiled."""
+    """How the data is read, and batches keep the few shapes that are compiled."""
 
     pad_to: list[Annotated[int, Field(ge=1, le=_INT32_MAX)]] = Field(
         default=[],
@@ -53,6 +53,13 @@ class DataSpec(Spec):
         default=False,
         description="Leave out the samples of each epoch that fill no global batch. Otherwise"
         " the batch is filled from the next epoch.",
+    )
+    workers: int | None = Field(
+        None,
+        ge=0,
+        le=1000,
+        description="Processes of each rank that read samples ahead of the steps. Default: 0, the"
+        " rank reads them itself, when it needs them.",
     )
 
 
@@ -196,7 +203,7 @@ class TrainingSpec(Spec):
         " attempt, unsaved; the next one goes on from the last checkpoint. Default: `report`.",
     )
     compile: CompileSpec = Field(CompileSpec(), description="How blocks are compiled.")
-    data: DataSpec = Field(DataSpec(), description="How batches keep their shapes.")
+    data: DataSpec = Field(DataSpec(), description="How the data is read.")
     sharding: ShardingSpec | None = Field(
         None, description="How parameters are spread. Default: strategy auto."
     )

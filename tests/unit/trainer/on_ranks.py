@@ -53,6 +53,7 @@ def _run(
     import torch  # noqa: PLC0415  preloaded by the fork server
     from torch import distributed as dist  # noqa: PLC0415
 
+    multiprocessing.current_process().daemon = False  # it may have children
     torch.set_num_threads(1)
     dist.init_process_group(
         "gloo", init_method=f"file://{meeting_file}", rank=rank, world_size=ranks

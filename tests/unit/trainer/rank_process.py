@@ -1,6 +1,7 @@
 """One real rank without its launcher, from a server that has imported torch already."""
 
 import json
+import multiprocessing
 import os
 import sys
 from dataclasses import dataclass
@@ -109,6 +110,7 @@ def _run(variables: dict[str, str], output: Path) -> None:
 
     from kopeck_trainer.rank import main  # noqa: PLC0415
 
+    multiprocessing.current_process().daemon = False  # it may have children
     descriptor = os.open(output, os.O_WRONLY)
     os.dup2(descriptor, 1)
     os.dup2(descriptor, 2)

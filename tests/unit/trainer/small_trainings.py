@@ -13,6 +13,7 @@ from kopeck_trainer.config import CompileConfig, ShardingConfig, TrainConfig, Tr
 from kopeck_trainer.optimizer_step import OptimizerStep
 from kopeck_trainer.parallelize import compute_dtype, find_blocks, parallelize
 from kopeck_trainer.phases import PhaseClock
+from kopeck_trainer.reading import Reader
 from kopeck_trainer.save_wish import SaveWish
 from kopeck_trainer.schedule import accumulation_steps
 from kopeck_trainer.sharding import Sharding
@@ -95,19 +96,23 @@ def a_step(
     )
 
 
+def the_reader(training: TrainingConfig, task: TrainingTask) -> Reader:
+    used = len(task.dataset)
+    return Reader(task=task, seed=training.seed, used_samples=used, padding=None)
+
+
 def the_batches(training: TrainingConfig, task: TrainingTask) -> Batches:
     ranks, rank = torch.distributed.get_world_size(), torch.distributed.get_rank()
     per_step = accumulation_steps(training.global_batch_size, training.micro_batch_size, ranks)
+    reader = the_reader(training, task)
     return Batches(
-        task=task,
-        seed=training.seed,
+        reader=reader,
+        source=reader,
         micro_batch=training.micro_batch_size,
         per_step=per_step,
         rank=rank,
         ranks=ranks,
         device=CPU,
-        padding=None,
-        used_samples=len(task.dataset),
         split=StepSplit(PhaseClock("compute"), HostTimeline()),
     )
 

@@ -4,6 +4,7 @@ import torch
 
 from kopeck_trainer.batches import Batches
 from kopeck_trainer.phases import PhaseClock
+from kopeck_trainer.reading import Reader
 from kopeck_trainer.step_split import StepSplit
 from kopeck_trainer.task import TrainingTask
 from kopeck_trainer.timeline import HostTimeline
@@ -25,22 +26,22 @@ class Counted:
 
 def test_a_micro_batch_that_was_looked_at_ahead_is_not_read_again() -> None:
     dataset = Counted()
+    task = TrainingTask(
+        model=torch.nn.Identity,
+        loss=lambda output, _: (output.sum(), 1),
+        dataset=dataset,
+        optimizer=lambda _: torch.optim.SGD([torch.zeros(1)], lr=0.1),
+        tokens=lambda batch: batch.numel(),
+    )
+    reader = Reader(task=task, seed=0, used_samples=64, padding=None)
     batches = Batches(
-        task=TrainingTask(
-            model=torch.nn.Identity,
-            loss=lambda output, _: (output.sum(), 1),
-            dataset=dataset,
-            optimizer=lambda _: torch.optim.SGD([torch.zeros(1)], lr=0.1),
-            tokens=lambda batch: batch.numel(),
-        ),
-        seed=0,
+        reader=reader,
+        source=reader,
         micro_batch=2,
         per_step=2,
         rank=0,
         ranks=1,
         device=torch.device("cpu"),
-        padding=None,
-        used_samples=64,
         split=StepSplit(PhaseClock("startup"), HostTimeline()),
     )
     ahead = batches.first_of_length(0, None)

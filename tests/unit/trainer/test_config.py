@@ -45,7 +45,7 @@ def test_unset_fields_have_the_documented_defaults() -> None:
             cache=None,
             numerics_check=True,
         ),
-        data=DataConfig(pad_to=(), drop_last=False),
+        data=DataConfig(pad_to=(), drop_last=False, workers=0),
         sharding=ShardingConfig(strategy="auto", reshard_after_forward=None),
         activations=ActivationsConfig(mode="none"),
         checkpoint=None,
@@ -69,7 +69,7 @@ def test_every_field_is_read() -> None:
                 "cache": "/cache",
                 "numericsCheck": False,
             },
-            data={"padTo": [256, 128], "dropLast": True},
+            data={"padTo": [256, 128], "dropLast": True, "workers": 4},
             sharding={
                 "strategy": "hybrid",
                 "reshardAfterForward": False,
@@ -101,7 +101,7 @@ def test_every_field_is_read() -> None:
             cache=Path("/cache"),
             numerics_check=False,
         ),
-        data=DataConfig(pad_to=(128, 256), drop_last=True),
+        data=DataConfig(pad_to=(128, 256), drop_last=True, workers=4),
         sharding=ShardingConfig(strategy="hybrid", reshard_after_forward=False),
         activations=ActivationsConfig(mode="budget", memory_budget=0.5),
         checkpoint=CheckpointConfig(
@@ -162,6 +162,10 @@ def test_a_program_of_ones_own_needs_no_training_settings() -> None:
         (
             {"data": {"dropLast": "no"}},
             "spec.training.data.dropLast: 'no' cannot be used; write true",
+        ),
+        (
+            {"data": {"workers": -1}},
+            "spec.training.data.workers: -1 cannot be used; write 0 or more",
         ),
         ({"checkpoint": {}}, "spec.training.checkpoint.path: it is missing; write a value"),
         (

@@ -6,6 +6,8 @@ import signal
 from pathlib import Path
 from time import monotonic
 
+import pytest
+
 from kopeck_trainer.exit_codes import CHECKPOINTED, CONFIGURATION, PEER_LOST
 from tests.unit.trainer.local_workers import END_SECONDS, LocalJob, Worker
 from tests.waiting import eventually
@@ -89,9 +91,11 @@ def test_workers_stopped_at_different_moments_save_the_same_step_and_leave_withi
     job.environ["KOPECK_GRACE_SECONDS"] = str(END_SECONDS)
     config = job.config(entrypoint="held:build", steps=ENDLESS)
     config["parameters"] = {"gate": str(job.folder)}
+    config["training"] |= {"data": {"workers": 1}}
     config["training"]["checkpoint"]["everySteps"] = ENDLESS
     first, second = job.start(config, workers=2)
     job.step_reached(3)
+    groups = first.rank_pids + second.rank_pids
     asked_at = monotonic()
     first.process.send_signal(signal.SIGSTOP)  # a slow launcher: else all would stop now
     first.process.send_signal(signal.SIGTERM)
@@ -105,6 +109,9 @@ def test_workers_stopped_at_different_moments_save_the_same_step_and_leave_withi
     (job.folder / "released").touch()
     assert [first.exit_code(), second.exit_code()] == [CHECKPOINTED] * 2, first.output
     assert monotonic() - asked_at < END_SECONDS
+    for group in groups:  # of a rank and the processes that read for it
+        with pytest.raises(ProcessLookupError):
+            os.killpg(group, 0)
 
     ends = [first.termination(), second.termination()]
     step = ends[0]["step"]

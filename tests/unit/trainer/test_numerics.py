@@ -34,6 +34,7 @@ from tests.unit.trainer.small_trainings import (
     no_wishes,
     sharded,
     the_batches,
+    the_reader,
     the_toy,
     whole,
     with_sharding,
@@ -219,16 +220,15 @@ def plain_losses(training: TrainingConfig) -> list[float]:
         for name, parameter in model.named_parameters():
             parameter.copy_(torch.tensor(start[name]).view_as(parameter))
     optimizer = torch.optim.AdamW(model.parameters(), lr=0.01)
+    reader = the_reader(training, task)
     batches = Batches(
-        task=task,
-        seed=training.seed,
+        reader=reader,
+        source=reader,
         micro_batch=training.global_batch_size,
         per_step=1,
         rank=0,
         ranks=1,
         device=CPU,
-        padding=None,
-        used_samples=len(task.dataset),
         split=StepSplit(PhaseClock("compute"), HostTimeline()),
     )
     results = []

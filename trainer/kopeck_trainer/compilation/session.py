@@ -15,6 +15,7 @@ from kopeck_trainer.compilation.numerics import Ladder, Verdict
 from kopeck_trainer.compilation.search import ModeSearch
 from kopeck_trainer.compile_watch import CompileWatch
 from kopeck_trainer.config import CompileConfig, CompileMode, OnRecompile
+from kopeck_trainer.data_workers import is_data_worker_lost
 from kopeck_trainer.errors import ModeFailedError
 from kopeck_trainer.peers import is_peer_lost
 from kopeck_trainer.progress import Progress
@@ -131,7 +132,8 @@ class Compilation:
 
     def _raised(self, error: Exception) -> None:
         """Where a mode on trial is to blame the process leaves: FSDP may be half-way in a step."""
-        if not is_peer_lost(error) and self.search.is_blamed_for(error):
+        is_foreign = is_peer_lost(error) or is_data_worker_lost(error)
+        if not is_foreign and self.search.is_blamed_for(error):
             reason = str(error).partition("\n")[0]
             raise ModeFailedError(f"a compile mode on trial failed: {reason}") from error
 
