@@ -36,7 +36,8 @@ async def serve(
         await site.start()
     except OSError as error:
         await runner.cleanup()
-        wrong = f"{port} cannot be listened on ({os.strerror(error.errno)})"
+        why = os.strerror(error.errno) if error.errno else error
+        wrong = f"{port} cannot be listened on ({why})"
         raise ConfigError("port", wrong, "set another") from None
     bound: int = runner.addresses[0][1]
     return runner, bound

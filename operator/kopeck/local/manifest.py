@@ -32,12 +32,12 @@ def _name(path: Path, metadata: Any) -> str:
     name = metadata.get("name") if isinstance(metadata, dict) else None
     if not name:
         raise ConfigError(str(path), "metadata.name is missing", "give the job a name")
-    is_short = isinstance(name, str) and len(name) <= MAX_JOB_NAME_LENGTH
-    if not is_short or not re.fullmatch(JOB_NAME_PATTERN, name):
-        raise ConfigError(
-            str(path),
-            "metadata.name is not one that a cluster would take",
-            f"begin with a letter, and use at most {MAX_JOB_NAME_LENGTH} lower-case letters,"
-            " digits and '-'",
-        )
-    return name
+    is_text = isinstance(name, str) and len(name) <= MAX_JOB_NAME_LENGTH
+    if is_text and re.fullmatch(JOB_NAME_PATTERN, name):
+        return str(name)
+    raise ConfigError(
+        str(path),
+        "metadata.name is not one that a cluster would take",
+        f"begin with a letter, and use at most {MAX_JOB_NAME_LENGTH} lower-case letters, digits"
+        " and '-'",
+    )
