@@ -7,10 +7,10 @@ from pathlib import Path
 from time import monotonic, sleep
 from typing import Any
 
-import requests
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
+from tests.asking import queried
 from tests.cluster import ClusterError, ExistingCluster, LocalCluster, existing_cluster
 from tests.cluster.processes import Process, start
 from tests.cluster.prometheus import start_prometheus
@@ -135,10 +135,9 @@ def answer(prometheus: str) -> str:
     query = f'kopeck_dollars_per_sample{{training_job="{JOB}",basis="all_in"}}'
 
     def answered() -> str:
-        answer = requests.get(f"{prometheus}/api/v1/query", params={"query": query}, timeout=10)
-        results = answer.json()["data"]["result"]
-        assert results, query
-        return str(results[0]["value"][1])
+        found = queried(prometheus, query)
+        assert found, query
+        return str(found[0]["value"][1])
 
     return f"Prometheus: {query}\n  {eventually(answered)}"
 

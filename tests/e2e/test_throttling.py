@@ -4,8 +4,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import requests
 
+from tests.asking import queried
 from tests.cluster.cgroups import MOUNT
 from tests.e2e.conftest import Installation
 from tests.e2e.jobs import the_example
@@ -83,8 +83,6 @@ def counts_in(folder: Path) -> dict[str, float]:
 
 def asked(installation: Installation, workplace: Workplace, metric: str) -> float:
     query = f'{metric}{{namespace="{workplace.namespace}",training_job="busy"}}'
-    address = f"{installation.prometheus_url}/api/v1/query"
-    answer = requests.get(address, params={"query": query}, timeout=10).json()
-    results = answer["data"]["result"]
+    results = queried(installation.prometheus_url, query)
     assert len(results) == 1, f"{metric}: {len(results)} series"
     return float(results[0]["value"][1])

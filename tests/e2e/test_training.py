@@ -5,8 +5,8 @@ from fractions import Fraction
 from typing import Any
 
 import pytest
-import requests
 
+from tests.asking import answer_of, queried
 from tests.e2e.conftest import Installation
 from tests.e2e.in_pods import log_of
 from tests.e2e.jobs import the_example
@@ -52,8 +52,8 @@ def unit_costs_agree(
     assert speed > 0
     by_exporters = rate / speed / 3600
     labels = f'namespace="{workplace.namespace}",training_job="{name}"'
-    of_operator = queried(installation, f'kopeck_dollars_per_sample{{{labels},basis="marginal"}}')
-    of_workers = queried(
+    of_operator = value_of(installation, f'kopeck_dollars_per_sample{{{labels},basis="marginal"}}')
+    of_workers = value_of(
         installation,
         f"sum(kopeck_hourly_rate_dollars{{{labels}}})"
         f" / sum(kopeck_samples_per_second{{{labels}}}) / 3600",
@@ -71,22 +71,11 @@ def exported(pod: dict[str, Any], metric: str) -> float:
     raise AssertionError(f"{metric} is absent")
 
 
-def queried(installation: Installation, query: str) -> float:
+def value_of(installation: Installation, query: str) -> float:
     """Prometheus' answer."""
-    address = f"{installation.prometheus_url}/api/v1/query"
-    results = answer_of(address, query=query).json()["data"]["result"]
-    assert results, query
-    return float(results[0]["value"][1])
-
-
-def answer_of(address: str, **parameters: str) -> requests.Response:
-    """Raises AssertionError where there is none: whoever waits for it asks again."""
-    try:
-        answer = requests.get(address, params=parameters, timeout=10)
-        answer.raise_for_status()
-    except requests.RequestException as error:
-        raise AssertionError(f"{address} does not answer") from error
-    return answer
+    found = queried(installation.prometheus_url, query)
+    assert found, query
+    return float(found[0]["value"][1])
 
 
 def spend_is_recounted(installation: Installation, workplace: Workplace, name: str) -> None:
@@ -100,5 +89,5 @@ def spend_is_recounted(installation: Installation, workplace: Workplace, name: s
     all_in = float(status["cost"]["dollarsPerSample"]["allIn"])
     assert all_in == pytest.approx(float(recount) / 1600, rel=0.01)
     labels = f'namespace="{workplace.namespace}",training_job="{name}"'
-    told = queried(installation, f'kopeck_dollars_per_sample{{{labels},basis="all_in"}}')
+    told = value_of(installation, f'kopeck_dollars_per_sample{{{labels},basis="all_in"}}')
     assert told == pytest.approx(all_in, rel=0.01)

@@ -19,6 +19,7 @@ import pytest
 import requests
 
 from kopeck.api.names import EXPORTER_PORT, LABEL_JOB, TRAINER_CONTAINER
+from tests.asking import queried
 from tests.cluster import LocalCluster
 from tests.kube_client import KubeClient
 from tests.waiting import eventually
@@ -204,10 +205,8 @@ def prometheus_has_the_last_phases(prometheus_url: str, workers: Workers) -> Non
     """Of those that completed: nobody deletes their pods, and sidecars wait for a last scrape."""
     labels = f'namespace="{workers.namespace}"'
     query = f"sum by (pod) (max_over_time(kopeck_phase_seconds_total{{{labels}}}[1h]))"
-    address = f"{prometheus_url}/api/v1/query"
-    answer = requests.get(address, params={"query": query}, timeout=10).json()
-    results = answer["data"]["result"]
-    exported = {each["metric"]["pod"]: float(each["value"][1]) for each in results}
+    found = queried(prometheus_url, query)
+    exported = {each["metric"]["pod"]: float(each["value"][1]) for each in found}
     for worker in workers.by_pod.values():
         if worker.has_completed and worker.last:
             seconds = exported.get(worker.pod, 0.0)

@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import requests
 
 from kopeck_exporter.device import THROTTLE_REASONS
 from kopeck_exporter.names import METRICS, RECOMPILE_REASONS
+from tests.asking import queried
 from tests.cluster import ClusterError, MissingError
 from tests.cluster.processes import end
 from tests.cluster.prometheus import PODS_PROCESS, PROCESS, start_prometheus
@@ -59,16 +59,12 @@ def prometheus_url(exporter: Sidecar, tmp_path: Path) -> Iterator[str]:
 def names_in(url: str, where: str = "") -> dict[str, int]:
     """How many series each name has."""
     query = f'count by (__name__) ({{training_job="llama",{where}}})'
-    answer = requests.get(f"{url}/api/v1/query", params={"query": query}, timeout=10).json()
-    return {each["metric"]["__name__"]: int(each["value"][1]) for each in answer["data"]["result"]}
+    return {each["metric"]["__name__"]: int(each["value"][1]) for each in queried(url, query)}
 
 
 def sums_in(url: str, name: str, by: str) -> dict[str, float]:
     query = f'sum by ({by}) ({name}{{training_job="llama"}})'
-    answer = requests.get(f"{url}/api/v1/query", params={"query": query}, timeout=10).json()
-    return {
-        each["metric"].get(by, ""): float(each["value"][1]) for each in answer["data"]["result"]
-    }
+    return {each["metric"].get(by, ""): float(each["value"][1]) for each in queried(url, query)}
 
 
 def reports_of(process: int) -> Iterator[dict[str, Any]]:
