@@ -21,6 +21,7 @@ from kopeck.plan.figures import (
     cost_status,
     cost_without_ledger,
     display,
+    training_unheard_of,
     training_while_running,
 )
 from kopeck.plan.job_view import JobView
@@ -63,10 +64,12 @@ class Figures:
         now: datetime,
     ) -> TrainingJobStatus:
         training, conditions = status.training, status.conditions
+        runs = status.phase == "Running"
         if report and status.effective:
             training = training_while_running(training, report, status.effective.workers)
             conditions = with_degraded_condition(conditions, report, now)
-        runs = status.phase == "Running"
+        elif runs:
+            training = training_unheard_of(training, now)
         status = status.model_copy(
             update={
                 "training": training,

@@ -1,7 +1,7 @@
 """Figures of training and money in status; unknown is absent, never zero."""
 
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
@@ -12,13 +12,16 @@ from kopeck.api.status import (
     TrainingJobStatus,
     TrainingStatus,
 )
-from kopeck.api.timestamps import format_timestamp
+from kopeck.api.timestamps import format_timestamp, parse_timestamp
 from kopeck.api.trainingjob import TrainingJobSpec
 from kopeck.cost.dollars import exact_dollars, readable_dollars, unit_dollars
 from kopeck.cost.ledger import Ledger
 from kopeck.cost.unit_cost import all_in, marginal
 from kopeck.plan.pod_facts import PodFacts
 from kopeck.plan.reports import trusted
+
+LONGEST_SILENCE = timedelta(minutes=3)
+"""Of worker 0, for three looks at the default refresh, before its speed is not that of now."""
 
 
 def training_while_running(
@@ -39,6 +42,15 @@ def training_while_running(
     }
     unknown = {name: None for name in ("samples_per_second", "mfu") if figures[name] is None}
     return _with_known(before, figures).model_copy(update=unknown)
+
+
+def training_unheard_of(before: TrainingStatus | None, now: datetime) -> TrainingStatus | None:
+    """Figures of a running attempt whose worker 0 is silent: its speeds are unknown in the end."""
+    if before is None or before.reported_at is None:
+        return before
+    if now - parse_timestamp(before.reported_at) <= LONGEST_SILENCE:
+        return before
+    return before.model_copy(update={"samples_per_second": None, "mfu": None})
 
 
 def training_at_end(

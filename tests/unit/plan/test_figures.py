@@ -20,6 +20,7 @@ from kopeck.plan.figures import (
     display,
     training_after_loss,
     training_at_end,
+    training_unheard_of,
     training_while_running,
 )
 from kopeck.plan.pod_facts import PodFacts
@@ -104,6 +105,22 @@ def test_a_speed_that_is_not_told_any_more_is_unknown_and_so_is_the_marginal_cos
     assert cost.dollars_per_sample is not None
     assert cost.dollars_per_sample.all_in is not None
     assert cost.dollars_per_sample.marginal is None
+
+
+@pytest.mark.parametrize(("silent_seconds", "is_known"), [(0, True), (180, True), (182, False)])
+def test_the_speed_of_a_worker_that_does_not_answer_is_known_for_three_minutes(
+    silent_seconds: float, *, is_known: bool
+) -> None:
+    before = training_while_running(None, A_PROGRESS, workers=1)
+    training = training_unheard_of(before, after(seconds=silent_seconds))
+    assert training is not None
+    speeds = (training.samples_per_second, training.mfu)
+    assert speeds == ((20.0, 0.41) if is_known else (None, None))
+    assert training.samples == 192
+
+
+def test_of_a_worker_that_never_answered_nothing_is_known() -> None:
+    assert training_unheard_of(None, T0) is None
 
 
 @pytest.mark.parametrize("report", [{}, {"v": 1, "worker": 0, "ranks": []}, {"step": "twelve"}])
