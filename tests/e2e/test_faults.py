@@ -17,6 +17,7 @@ from tests.workplace import Workplace
 pytestmark = pytest.mark.usefixtures("installation")
 
 STEPS, BATCH, CHECKPOINT_STEPS = 200, 16, 20
+_GRACE_SECONDS = 120
 _A_NANODOLLAR = Fraction(1, 10**9)  # what status rounds to
 
 
@@ -158,4 +159,4 @@ def test_deleting_a_running_job_leaves_no_service_configmap_or_pod(
             path = f"/api/v1/namespaces/{workplace.namespace}/{kind}"
             assert workplace.kube.list(path, "kopeck.dev/job") == []
 
-    eventually(nothing_is_left, seconds=180)
+    eventually(nothing_is_left, seconds=_GRACE_SECONDS - 20)  # else some process never heard of it

@@ -4,7 +4,13 @@ import os
 import sys
 from contextlib import suppress
 
-from kopeck_trainer.launcher import main
+from kopeck_trainer.signals import block_watched
+
+# Before all else is imported: PID 1 never hears of a signal that it neither handles nor blocks,
+# and a pod that was deleted would train on until its grace is over.
+block_watched()
+
+from kopeck_trainer.launcher import main  # noqa: E402
 
 exit_code = main()
 for stream in (sys.stdout, sys.stderr):

@@ -27,8 +27,6 @@ from kopeck_trainer.nccl.environment import nccl_environment
 from kopeck_trainer.nccl.machine import this_machine
 from kopeck_trainer.process_start import process_started_at
 from kopeck_trainer.ranks import (
-    STOP_SIGNALS,
-    WATCHED_SIGNALS,
     RankEnd,
     Ranks,
     first_failure,
@@ -39,6 +37,7 @@ from kopeck_trainer.rendezvous import fully_qualified, wait_for_master
 from kopeck_trainer.run_directory import error_file, read_json, report_file
 from kopeck_trainer.sampler import sampling
 from kopeck_trainer.schedule import accumulation_steps, samples_to_train
+from kopeck_trainer.signals import STOP_SIGNALS
 from kopeck_trainer.termination import termination_message, write_termination_message
 
 GRACE_MARGIN_SECONDS = 10.0
@@ -81,8 +80,7 @@ class Ending:
 
 
 def main() -> int:
-    """The exit code of this worker."""
-    signal.pthread_sigmask(signal.SIG_BLOCK, WATCHED_SIGNALS)
+    """The exit code of this worker. Watched signals are blocked."""
     started_at = process_started_at()
     try:
         pod = pod_environment(os.environ)

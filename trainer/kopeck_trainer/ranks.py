@@ -8,10 +8,7 @@ from dataclasses import dataclass
 from time import monotonic
 
 from kopeck_trainer import exit_codes
-
-STOP_SIGNALS = frozenset({signal.SIGTERM, signal.SIGINT})
-WATCHED_SIGNALS = STOP_SIGNALS | {signal.SIGCHLD}
-"""Blocked in the launcher and taken one by one: no handler, so nothing can be missed or race."""
+from kopeck_trainer.signals import STOP_SIGNALS, WATCHED_SIGNALS
 
 KILLED_SECONDS = 0.1
 """Between two looks at ranks that were killed and are not gone yet."""

@@ -94,9 +94,10 @@ def test_a_rank_that_is_killed_was_in_its_phase_until_then(job: LocalJob) -> Non
     program = """
 import signal, time
 from kopeck_trainer import report
+from kopeck_trainer.reporter import process_reporter
 report.step(samples=1)
 with report.phase("data_wait"):
-    report.step(samples=1)
+    process_reporter().send()
     print("waits since", time.time(), flush=True)
     signal.pause()
 """

@@ -9,7 +9,7 @@ import pytest
 from kopeck_trainer import exit_codes
 from kopeck_trainer.errors import ConfigurationError
 from kopeck_trainer.nccl.vendor_profile import SCRIPTS, with_profile
-from kopeck_trainer.ranks import WATCHED_SIGNALS
+from kopeck_trainer.signals import WATCHED_SIGNALS
 from tests.unit.trainer.nccl.machine import a_file, environment_on, with_gpus
 from tests.waiting import eventually
 
