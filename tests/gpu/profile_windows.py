@@ -185,7 +185,7 @@ def _waits(windows: Windows) -> list[float]:
 def _stragglers(windows: Windows) -> Sequence[int]:
     """As `kopeck trace` names them."""
     files = trace_files([windows.traces], windows.traces)
-    return report_of(read_summaries(files, lambda: None)).stragglers
+    return report_of(read_summaries(files, lambda: None).measured).stragglers
 
 
 if __name__ == "__main__":
