@@ -6,7 +6,3 @@ Blocked and waited for, not handled: a handler may run while its thread holds th
 import signal
 
 ENDING_SIGNALS = (signal.SIGTERM, signal.SIGINT)
-
-
-def block_ending() -> None:
-    signal.pthread_sigmask(signal.SIG_BLOCK, ENDING_SIGNALS)

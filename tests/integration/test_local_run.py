@@ -71,6 +71,15 @@ def test_a_loop_of_the_users_own_runs_and_its_samples_are_told(tmp_path: Path) -
     assert re.search(r" \d samples ", ended.stderr)
 
 
+def test_brackets_in_what_a_worker_says_are_text(tmp_path: Path) -> None:
+    """As of paths and shapes: they are no markup, closed or not."""
+    job = a_job("own", entrypoint=None, training=None, workers={"replicas": 1})
+    job["spec"]["command"] = ["/[red]/of [0], see [/tmp]"]
+    ended = run(tmp_path, job)
+    assert ended.returncode == 78
+    assert "/[red]/of [0], see [/tmp] cannot be started" in " ".join(ended.stderr.split())
+
+
 def test_a_builder_that_does_not_import_is_named_and_no_process_stays(tmp_path: Path) -> None:
     ended = run(tmp_path, a_tiny_training(entrypoint="no_such_module:build"))
     assert ended.returncode == 78

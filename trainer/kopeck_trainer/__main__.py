@@ -1,14 +1,15 @@
 """`python3 -m kopeck_trainer`: the launcher, PID 1 of the training container."""
 
 import os
+import signal
 import sys
 from contextlib import suppress
 
-from kopeck_trainer.signals import block_watched
+from kopeck_trainer.signals import WATCHED_SIGNALS
 
 # Before all else is imported: PID 1 never hears of a signal that it neither handles nor blocks,
 # and a pod that was deleted would train on until its grace is over.
-block_watched()
+signal.pthread_sigmask(signal.SIG_BLOCK, WATCHED_SIGNALS)
 
 from kopeck_trainer.launcher import main  # noqa: E402
 

@@ -7,7 +7,3 @@ import signal
 
 STOP_SIGNALS = frozenset({signal.SIGTERM, signal.SIGINT})
 WATCHED_SIGNALS = STOP_SIGNALS | {signal.SIGCHLD}
-
-
-def block_watched() -> None:
-    signal.pthread_sigmask(signal.SIG_BLOCK, WATCHED_SIGNALS)
