@@ -1,8 +1,9 @@
-"""`python -m tests.gpu.profile_windows`: what windows say of two GPUs, against their raw traces.
+"""`python -m tests.gpu.profile_windows`: what windows say of two ranks, against their raw traces.
 
 Two windows of a training, a minute apart, the figures of the last one worked out again from the
 kept traces; then one of a training with a rank that is late on purpose: it has to be named, and
-what the other one waits has to be its delay. Four minutes.
+what the other one waits has to be its delay. On two GPUs, or on one that the ranks share, where
+they also wait for their turns. Four minutes.
 """
 
 import json
@@ -14,6 +15,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import torch
+
 from kopeck.trace.files import trace_files
 from kopeck.trace.parallel_reading import read_summaries
 from kopeck.trace.report import report_of
@@ -23,7 +26,8 @@ from tests.gpu.raw_trace import RawWindow, raw_window, shortest
 from tests.unit.trainer.local_workers import LocalJob
 from tests.waiting import eventually
 
-GPUS = 2
+RANKS = 2
+GPUS = min(RANKS, torch.cuda.device_count())
 LATE_SECONDS = 0.25
 WINDOW_SECONDS = 300
 """Until so many windows are there, compilation included."""
@@ -66,7 +70,7 @@ def main() -> int:
             | _lateness(even, late)
             | {"windows lost": bar(even.faults + late.faults, "==", 0)},
         }
-    return keep("profile_windows", GPUS, content)
+    return keep(f"profile_windows_{GPUS}_gpus", GPUS, content)
 
 
 def recorded(folder: Path, config: dict[str, Any], *, windows: int) -> Windows:
@@ -76,25 +80,30 @@ def recorded(folder: Path, config: dict[str, Any], *, windows: int) -> Windows:
     profile = {"everySeconds": 60, "keep": str(folder / "kept")}
     training = config["training"] | {"profile": profile}
     job = LocalJob(folder, {"TMPDIR": str(folder / "tmp")}, processes_per_worker=GPUS)
-    seen: list[set[float]] = [set() for _ in range(GPUS)]
+    seen: list[set[float]] = [set() for _ in range(RANKS)]
+
+    def output() -> str:
+        return "\n".join(worker.output for worker in workers)
 
     def all_seen() -> None:
-        if worker.process.poll() is not None:
-            raise RuntimeError(worker.output)
+        if any(worker.process.poll() is not None for worker in workers):
+            raise RuntimeError(output())
         for rank, times in enumerate(seen):
             times.update(_times(_report(folder, rank)))
             kept = folder / "kept" / "uid" / f"rank{rank}.json.gz"
-            assert len(times) >= windows, worker.output
-            assert kept.exists(), worker.output
-            assert kept.stat().st_mtime >= max(times), worker.output
+            assert len(times) >= windows, output()
+            assert kept.exists(), output()
+            assert kept.stat().st_mtime >= max(times), output()
 
     try:
-        [worker] = job.start(config | {"training": training})
+        workers = job.start(config | {"training": training}, workers=RANKS // GPUS)
         eventually(all_seen, seconds=WINDOW_SECONDS)
-        reports = [_report(folder, rank) for rank in range(GPUS)]
-        say("\n".join(line for line in worker.output.splitlines() if "window" in line))
-        worker.process.send_signal(signal.SIGTERM)
-        worker.exit_code()
+        reports = [_report(folder, rank) for rank in range(RANKS)]
+        say("\n".join(line for line in output().splitlines() if "window" in line))
+        for worker in workers:
+            worker.process.send_signal(signal.SIGTERM)
+        for worker in workers:
+            worker.exit_code()
     finally:
         job.kill_all()
     return Windows(
@@ -106,10 +115,10 @@ def recorded(folder: Path, config: dict[str, Any], *, windows: int) -> Windows:
 
 def _report(folder: Path, rank: int) -> dict[str, Any]:
     """The last one that it left for its launcher; empty before the first."""
-    for file in (folder / "tmp").glob(f"kopeck-*/rank-{rank}.json"):
-        report: dict[str, Any] = json.loads(file.read_text())
-        return report
-    return {}
+    reports = (
+        json.loads(file.read_text()) for file in (folder / "tmp").glob("kopeck-*/rank-?.json")
+    )
+    return next((report for report in reports if report["rank"] == rank), {})
 
 
 def _times(report: dict[str, Any]) -> set[float]:
@@ -117,7 +126,7 @@ def _times(report: dict[str, Any]) -> set[float]:
 
 
 def _raw(windows: Windows) -> list[RawWindow]:
-    return [raw_window(windows.traces / f"rank{rank}.json.gz") for rank in range(GPUS)]
+    return [raw_window(windows.traces / f"rank{rank}.json.gz") for rank in range(RANKS)]
 
 
 def _told(windows: Windows) -> dict[str, Any]:

@@ -1,38 +1,26 @@
-"""`python -m tests.gpu.sampler`: the sampler on a real GPU: what it says, and what it costs.
+"""`python -m tests.gpu.sampler`: what the sampler says of a real GPU, idle and at work.
 
-SM utilisation against the kernels of a trace and energy against power, idle and at work; a training
-with exporter and sampler against the same without, in turn. Seven minutes.
+SM utilisation against the kernels of a trace, and energy against power. Five minutes.
 """
 
 import json
-import os
-import signal
 import statistics
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
-from itertools import pairwise
 from pathlib import Path
 from time import monotonic, sleep
 from typing import Any
 
-from kopeck.local.port import free_port
 from tests.gpu.growth_rate import Scrape, falls, growth_per_second
 from tests.gpu.kept import bar, keep, say
-from tests.gpu.observed import Observed, Values, observed, socket_in
+from tests.gpu.observed import Observed, Values, observed
 
 IDLE_SECONDS = 55.0
 LAG_SECONDS = 6.0
 """A value that is scraped is of a second that began no longer ago: a second between two readings,
 as long until it is sent and received, two until the page is written."""
 
-BLOCK_SECONDS = 5.0
-UNSETTLED_SECONDS = 1.5
-"""Of a block, in which processes start: not counted."""
-
-BLOCKS = ("off", "on", "on", "off") * 4
 LOADS = ("eager", "compiled", "paused")
 RATIOS = (
     "kopeck_sm_utilization_ratio",
@@ -49,32 +37,12 @@ UNEVEN = 0.1
 """Of a rate: a new value is seen up to 2 or 3 s after it was read, by when a page is written; the
 readings that are compared lie 30 s apart, or more."""
 
-STUDENT_QUANTILE = 2.365
-"""Of 97.5 % with 7 degrees of freedom: eight pairs of blocks, an interval of 95 %."""
-
-CONFIG = {
-    "entrypoint": "tests.gpu.llama:build",
-    "parameters": {"dim": 1024, "layers": 8, "heads": 16, "hidden": 4096, "sequence": 2048},
-    "training": {
-        "steps": 1_000_000,
-        "globalBatchSize": 4,
-        "microBatchSize": 4,
-        "maxGradNorm": 1.0,
-        "compile": {"mode": "default"},
-    },
-}
-
 
 def main() -> int:
     with tempfile.TemporaryDirectory() as folder:
         readings = _readings(Path(folder))
-        slowdown = _slowdown(Path(folder))
-    bars = {
-        **_utilization_bars(readings),
-        **_counter_bars(readings),
-        "slowdown, upper end": bar(slowdown["interval"][1], "<=", 0.005),
-    }
-    return keep("sampler", 1, {"readings": readings, "slowdown": slowdown, "bars": bars})
+    bars = _utilization_bars(readings) | _counter_bars(readings)
+    return keep("sampler", 1, {"readings": readings, "bars": bars})
 
 
 def _utilization_bars(readings: dict[str, Values]) -> dict[str, Any]:
@@ -184,93 +152,6 @@ def _run_load(mode: str) -> dict[str, float]:
     done = subprocess.run(command, stdout=subprocess.PIPE, check=True, text=True)
     told: dict[str, float] = json.loads(done.stdout.splitlines()[-1])
     return told
-
-
-def _slowdown(folder: Path) -> dict[str, Any]:
-    """Of the mean step time; blocks with and without in the order ABBA, compared in pairs."""
-    told, result = folder / "told", folder / "ends.json"
-    with _training(folder, result, told) as wait_for_end:
-        spans = [_block(folder, told, is_on=each == "on") for each in BLOCKS]
-        wait_for_end()
-    ends = json.loads(result.read_text())
-    seconds = [_mean_step(ends, began, ended) for began, ended in spans]
-    with_it = [each for each, block in zip(seconds, BLOCKS, strict=True) if block == "on"]
-    without = [each for each, block in zip(seconds, BLOCKS, strict=True) if block == "off"]
-    ratios = [on / off - 1 for on, off in zip(with_it, without, strict=True)]
-    low, high = _interval(ratios)
-    say(f"slowdown {statistics.fmean(ratios):.5f} ({low:.5f} to {high:.5f})")
-    return {
-        "mean": round(statistics.fmean(ratios), 6),
-        "interval": [round(low, 6), round(high, 6)],
-        "step_seconds": [round(each, 6) for each in seconds],
-        "blocks": list(BLOCKS),
-    }
-
-
-@contextmanager
-def _training(folder: Path, result: Path, told: Path) -> Iterator[Any]:
-    """One that is past its compilation; `wait_for_end` asks it to end and waits."""
-    config = folder / "config.json"
-    config.write_text(json.dumps(CONFIG))
-    variables = {
-        "KOPECK_CONFIG": str(config),
-        "KOPECK_JOB_UID": "bench",
-        "KOPECK_ATTEMPT": "0",
-        "KOPECK_RENDEZVOUS_SECONDS": "240",
-        "KOPECK_HANG_SECONDS": "240",
-        "KOPECK_SOCKET": str(socket_in(folder)),
-        "RANK": "0",
-        "LOCAL_RANK": "0",
-        "WORLD_SIZE": "1",
-        "LOCAL_WORLD_SIZE": "1",
-        "MASTER_ADDR": "127.0.0.1",
-        "MASTER_PORT": str(free_port()),
-    }
-    command = [sys.executable, "-m", "tests.gpu.timed_rank", str(result), str(told)]
-    with subprocess.Popen(command, env=os.environ | variables) as process:
-
-        def wait_for_end() -> None:
-            process.send_signal(signal.SIGTERM)
-            assert process.wait(60) == 0
-
-        try:
-            _wait_for_steps(folder, told)
-            yield wait_for_end
-        finally:
-            process.kill()
-
-
-def _wait_for_steps(folder: Path, told: Path) -> None:
-    """Until the exporter has seen steps after the warm-up."""
-    with observed(folder) as seen:
-        told.touch()
-        while seen.values().get("kopeck_step_median_seconds") is None:
-            sleep(1)
-        told.unlink()
-
-
-def _block(folder: Path, told: Path, *, is_on: bool) -> tuple[float, float]:
-    """The span of it that counts."""
-    began = monotonic()
-    with ExitStack() as stack:
-        if is_on:
-            stack.enter_context(observed(folder))
-            told.touch()
-        sleep(max(0.0, began + BLOCK_SECONDS - monotonic()))
-        ended = monotonic()
-        told.unlink(missing_ok=True)
-    return began + UNSETTLED_SECONDS, ended
-
-
-def _mean_step(ends: Sequence[float], began: float, ended: float) -> float:
-    inside = [each for each in ends if began <= each <= ended]
-    return statistics.fmean(after - before for before, after in pairwise(inside))
-
-
-def _interval(ratios: Sequence[float]) -> tuple[float, float]:
-    mean, spread = statistics.fmean(ratios), statistics.stdev(ratios) / len(ratios) ** 0.5
-    reach = STUDENT_QUANTILE * spread
-    return mean - reach, mean + reach
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 """`python -m tests.gpu.smoke`: a training on one GPU is stopped, and its next attempt completes.
 
-By the launcher, in `compile.mode: auto`, with checkpoints in the background and two micro-batches
-to a step.
+By the launcher, in `compile.mode: auto`, with checkpoints in the background, two micro-batches to a
+step, and processes that read them.
 """
 
 import shutil
@@ -47,6 +47,7 @@ def _config(job: LocalJob) -> dict[str, Any]:
         microBatchSize=16,
         precision="bf16",
         maxGradNorm=1.0,
+        data={"workers": 2},
         compile={"mode": "auto", "cache": str(job.folder / "cache")},
         checkpoint={"path": str(job.folder / "checkpoints"), "everySteps": 100, "async": True},
     )

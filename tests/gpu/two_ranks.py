@@ -1,19 +1,24 @@
-"""`python -m tests.gpu.two_ranks`: strategies agree on two GPUs, and a rank that hangs is named.
+"""`python -m tests.gpu.two_ranks`: strategies agree on two ranks, and a rank that hangs is named.
 
 So do weights that are gathered during the update and those of the forward's own gathering, and
-what is gathered before its update is told apart.
+what is gathered before its update is told apart. On two GPUs, or on one that the ranks share.
 """
 
 import sys
 import tempfile
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
+
+import torch
 
 from kopeck_trainer import exit_codes
 from tests.gpu import ours
 from tests.gpu.kept import bar, keep, say
 from tests.unit.trainer.local_workers import LocalJob
 
+RANKS = 2
+GPUS = min(RANKS, torch.cuda.device_count())
 WORKERS = {"full": 1, "hybrid": 2, "replicate": 1}
 """By strategy; `hybrid` shards inside a worker."""
 DIFFERENCE = 1e-3
@@ -32,15 +37,19 @@ SEVERAL_GROUPS = {
     "learning_rate": 1e-2,
 }
 """Of which three are gathered early; one update changes the loss far more than roundings do."""
-HANG_SECONDS = 5
+AT_ONCE = 4
+HANG_SECONDS = 20
+"""Above what a GPU takes that the other trainings use too."""
 
 
 def main() -> int:
-    losses = {
-        strategy: _losses({"strategy": strategy}, workers) for strategy, workers in WORKERS.items()
-    }
-    gathered = {when: _losses_gathered(when) for when in GATHERED}
-    hang = _hang()
+    with ThreadPoolExecutor(AT_ONCE) as at_once:
+        hung = at_once.submit(_hang)
+        trained = at_once.map(_losses, WORKERS)
+        early_or_not = at_once.map(_losses_gathered, GATHERED)
+    losses = dict(zip(WORKERS, trained, strict=True))
+    gathered = dict(zip(GATHERED, early_or_not, strict=True))
+    hang = hung.result()
     named = ["rank 0 waits in nccl:", "for rank 1 (at toy.py:"]
     bars = {
         **{
@@ -60,32 +69,31 @@ def main() -> int:
             sum(words in hang["message"] for words in named), "==", len(named)
         ),
     }
-    return keep(
-        "two_ranks", 2, {"losses": losses, "gathered": gathered, "hang": hang, "bars": bars}
-    )
+    content = {"losses": losses, "gathered": gathered, "hang": hang, "bars": bars}
+    return keep(f"two_ranks_{GPUS}_gpus", GPUS, content)
 
 
-def _losses(sharding: dict[str, Any], workers: int) -> list[float]:
+def _losses(strategy: str) -> list[float]:
     run = ours.train(
-        2,
+        RANKS,
         entrypoint="byte_llama:build",
-        workers=workers,
+        workers=WORKERS[strategy],
         parameters={"dim": 256, "sequenceLength": 256, "learningRate": 3e-4},
         training={
             "globalBatchSize": 32,
             "microBatchSize": 8,
             "precision": "fp32",
-            "sharding": sharding,
+            "sharding": {"strategy": strategy},
         },
     )
-    say(f"{sharding}: {run.losses[0]:.4f} to {run.losses[-1]:.4f}")
+    say(f"{strategy}: {run.losses[0]:.4f} to {run.losses[-1]:.4f}")
     return [round(loss, 5) for loss in run.losses]
 
 
 def _losses_gathered(when: str) -> list[float]:
     """Of the first steps, with clipping, as `ours.train` has it."""
     run = ours.train(
-        2,
+        RANKS,
         entrypoint="tests.gpu.gathering:build",
         parameters={**SEVERAL_GROUPS, "gathered": when},
         training={
@@ -108,9 +116,10 @@ def _hang() -> dict[str, Any]:
     """Of a rank that waits for ever in the third step."""
     with tempfile.TemporaryDirectory() as folder:
         impatient = {"KOPECK_HANG_SECONDS": str(HANG_SECONDS)}
-        job = LocalJob(Path(folder), impatient, processes_per_worker=2)
+        job = LocalJob(Path(folder), impatient, processes_per_worker=GPUS)
         try:
-            [exit_code] = job.run(job.config(entrypoint="toy:build_hanging", steps=9))
+            config = job.config(entrypoint="toy:build_hanging", steps=9)
+            exit_code, *_ = job.run(config, workers=RANKS // GPUS)
         finally:
             job.kill_all()
         say(job.workers[0].output)

@@ -101,6 +101,8 @@ class LocalJob:
         """Wait until rank 0 has said that it is past `step`."""
 
         def says() -> None:
+            if self.workers[0].process.poll() is not None:
+                raise RuntimeError(self.workers[0].output)
             assert self.told_step >= step, self.workers[0].output
 
         eventually(says, seconds=END_SECONDS)
@@ -136,6 +138,7 @@ class LocalJob:
             "KOPECK_HANG_SECONDS": str(END_SECONDS),
             "KOPECK_GRACE_SECONDS": "60",
             "KOPECK_TERMINATION_LOG": str(own / "termination.json"),
+            "NCCL_HOSTID": str(index),  # as a machine of its own, so that workers can share a GPU
             "PYTHONPATH": os.pathsep.join([str(BUILDERS), *sys.path]),
         }
         with (own / "output").open("wb") as output:
