@@ -1,6 +1,7 @@
 """NVIDIA's management library behind the door of `device`.
 
 Each call's own return code is looked at, and values are read by the type that comes with them.
+Samples and field values are read in turns: in two threads at once NVML 580 crashes within seconds.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -11,6 +12,10 @@ from typing import Any
 import pynvml as nvml
 
 from kopeck_exporter.device import DeviceError, Readings, Reason, Xid
+from kopeck_exporter.turns import Turns
+
+TURN_SECONDS = 2.0
+"""Longest wait for another GPU's reading, less than what counts as a hang of this one."""
 
 _REASONS: Mapping[int, Reason] = {
     nvml.NVML_ERROR_LIBRARY_NOT_FOUND: Reason.NO_LIBRARY,
@@ -76,13 +81,16 @@ class Board:
 class NvmlGpu:
     """A GPU, or with `instance_id` a MIG instance, whose samples its parent takes."""
 
-    def __init__(self, index: int, handle: Any, board: Board, instance_id: int | None) -> None:
-        """Raises DeviceError."""
+    def __init__(
+        self, index: int, handle: Any, board: Board, instance_id: int | None, turns: Turns
+    ) -> None:
+        """`turns` are those of all GPUs. Raises DeviceError."""
         self.index = index
         self.board = board
         self._handle = handle
         self._parent = board.handle
         self._instance_id = instance_id
+        self._turns = turns
         self.uuid = board.uuid if instance_id is None else _called(nvml.nvmlDeviceGetUUID, handle)
         self.model = _called(nvml.nvmlDeviceGetName, self._parent)
         self._metrics = _ACTIVITY if instance_id is not None else _ACTIVITY | _TRAFFIC
@@ -97,16 +105,17 @@ class NvmlGpu:
         }
 
     def take_sample(self) -> None:
-        spare = self._samples.pop(0) if len(self._samples) == 2 else _new_sample()
-        try:
-            if self._instance_id is None:
-                _called(nvml.nvmlGpmSampleGet, self._parent, spare)
-            else:
-                _called(nvml.nvmlGpmMigSampleGet, self._parent, self._instance_id, spare)
-        except DeviceError:
-            _called(nvml.nvmlGpmSampleFree, spare)
-            raise
-        self._samples.append(spare)
+        with self._turns.taken():
+            spare = self._samples.pop(0) if len(self._samples) == 2 else _new_sample()
+            try:
+                if self._instance_id is None:
+                    _called(nvml.nvmlGpmSampleGet, self._parent, spare)
+                else:
+                    _called(nvml.nvmlGpmMigSampleGet, self._parent, self._instance_id, spare)
+            except DeviceError:
+                _called(nvml.nvmlGpmSampleFree, spare)
+                raise
+            self._samples.append(spare)
 
     def activity(self) -> Readings:
         asked = nvml.c_nvmlGpmMetricsGet_t()
@@ -115,7 +124,8 @@ class NvmlGpu:
         asked.numMetrics = len(self._metrics)
         for place, metric_id in enumerate(self._metrics):
             asked.metrics[place].metricId = metric_id
-        _called(nvml.nvmlGpmMetricsGet, asked)
+        with self._turns.taken():
+            _called(nvml.nvmlGpmMetricsGet, asked)
         answers = (asked.metrics[place] for place in range(len(self._metrics)))
         return dict(_each_metric(answers, self._metrics.values()))
 
@@ -133,7 +143,7 @@ class NvmlGpu:
     def throttled_seconds(self) -> Readings:
         if self._instance_id is not None:
             return {}
-        values = _called(nvml.nvmlDeviceGetFieldValues, self._handle, list(_THROTTLING))
+        values = self._field_values(list(_THROTTLING))
         read = {_THROTTLING[each.fieldId]: _field_value(each) for each in values}
         return {
             name: value if isinstance(value, Reason) else value / 1e9
@@ -144,20 +154,25 @@ class NvmlGpu:
     def energy_joules(self) -> float | None:
         if self._instance_id is not None:
             return None
-        fields = [nvml.NVML_FI_DEV_TOTAL_ENERGY_CONSUMPTION]
-        [answer] = _called(nvml.nvmlDeviceGetFieldValues, self._handle, fields)
+        [answer] = self._field_values([nvml.NVML_FI_DEV_TOTAL_ENERGY_CONSUMPTION])
         value = _field_value(answer)
         if isinstance(value, Reason):
             raise DeviceError(value)
         return None if value is None else value / 1e3
 
+    def _field_values(self, fields: list[int]) -> Sequence[Any]:
+        with self._turns.taken():
+            answers: Sequence[Any] = _called(nvml.nvmlDeviceGetFieldValues, self._handle, fields)
+        return answers
+
 
 class Nvml:
     """The driver. Initialised once: to try again and again is how calls come to hang."""
 
-    def __init__(self) -> None:
+    def __init__(self, turn_seconds: float = TURN_SECONDS) -> None:
         """Raises DeviceError where no board can be asked at all."""
         _called(nvml.nvmlInit)
+        self.turns = Turns(turn_seconds)
         self._gpus: list[NvmlGpu] = []
         self._left_out: list[Reason] = []
         self._events: Any = None
@@ -197,7 +212,7 @@ class Nvml:
         index = 0
         for place in range(_called(nvml.nvmlDeviceGetCount)):
             try:
-                found = _gpus_of(place, index)
+                found = _gpus_of(place, index, self.turns)
             except DeviceError as error:
                 self._left_out.append(error.reason)
                 index += 1
@@ -233,7 +248,7 @@ def _failure(board: Board, events: Any) -> DeviceError | None:
     return None
 
 
-def _gpus_of(place: int, index: int) -> list[NvmlGpu]:
+def _gpus_of(place: int, index: int, turns: Turns) -> list[NvmlGpu]:
     """The board in a place; where it is cut into MIG instances, those of them that are ours.
 
     The first has the `index`. Raises DeviceError.
@@ -241,10 +256,10 @@ def _gpus_of(place: int, index: int) -> list[NvmlGpu]:
     handle = _called(nvml.nvmlDeviceGetHandleByIndex, place)
     board = Board(handle, _called(nvml.nvmlDeviceGetUUID, handle))
     if not _is_cut(handle):
-        return [NvmlGpu(index, handle, board, None)]
+        return [NvmlGpu(index, handle, board, None, turns)]
     return [
-        NvmlGpu(index + nth, instance, board, _called(nvml.nvmlDeviceGetGpuInstanceId, instance))
-        for nth, instance in enumerate(_instances(handle))
+        NvmlGpu(index + nth, each, board, _called(nvml.nvmlDeviceGetGpuInstanceId, each), turns)
+        for nth, each in enumerate(_instances(handle))
     ]
 
 

@@ -17,7 +17,7 @@ class Eightfold(Nvml):
     def gpus(self) -> Sequence[NvmlGpu]:
         handle = pynvml.nvmlDeviceGetHandleByIndex(0)
         board = Board(handle, pynvml.nvmlDeviceGetUUID(handle))
-        named = [NvmlGpu(index, handle, board, None) for index in range(GPUS)]
+        named = [NvmlGpu(index, handle, board, None, self.turns) for index in range(GPUS)]
         for gpu in named:
             gpu.uuid = f"{gpu.uuid}-{gpu.index}"
         return named

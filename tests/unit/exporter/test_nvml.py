@@ -1,8 +1,12 @@
-"""NVML's own door, over the library's calls: one GPU off the bus takes nothing else with it."""
+"""NVML's own door, over the library's calls.
+
+One GPU off the bus takes nothing else with it, and no two threads are in what crashes then.
+"""
 
 from collections.abc import Callable
 from ctypes import c_void_p, cast
 from dataclasses import dataclass, field
+from threading import Event, Thread
 from types import SimpleNamespace
 from typing import Any
 
@@ -11,7 +15,7 @@ import pytest
 
 from kopeck_exporter.device import DeviceError, Reason
 from kopeck_exporter.errors import ErrorCounts
-from kopeck_exporter.nvml import Nvml
+from kopeck_exporter.nvml import Nvml, NvmlGpu
 from kopeck_exporter.xids import XidCounts
 
 WHOLE_BOARD = 0xFFFFFFFF
@@ -30,6 +34,12 @@ class Library:
     """To come: what a wait returns, or raises."""
     open_sets: set[int] = field(default_factory=set)
     sets_made: int = 0
+    next_hangs: bool = False
+    """The next reading, of those that no two threads may take at once."""
+    has_begun: Event = field(default_factory=Event)
+    may_end: Event = field(default_factory=Event)
+    readings: int = 0
+    """Of these, that were begun."""
 
     def handle_of(self, index: int) -> Any:
         self._answer(index)
@@ -75,6 +85,17 @@ class Library:
             raise event
         return event
 
+    def reading(self, *_: Any) -> None:
+        self.readings += 1
+        hangs, self.next_hangs = self.next_hangs, False
+        if hangs:
+            self.has_begun.set()
+            self.may_end.wait()
+
+    def field_values(self, _: Any, fields: list[int]) -> list[Any]:
+        self.reading()
+        return [SimpleNamespace(fieldId=each, nvmlReturn=0, **ONE_SECOND) for each in fields]
+
     def hit(self, board: int, number: int, instance: int = WHOLE_BOARD) -> None:
         """An event; its handle is an object of its own, as ctypes makes one for each answer."""
         handle = a_handle(0x1000 * (board + 1))
@@ -84,6 +105,13 @@ class Library:
     def _answer(self, board: int) -> None:
         if board in self.lost:
             raise pynvml.NVMLError(pynvml.NVML_ERROR_GPU_IS_LOST)
+
+
+ONE_SECOND = {
+    "valueType": pynvml.NVML_VALUE_TYPE_DOUBLE,
+    "value": SimpleNamespace(dVal=1e9),
+}
+"""In the units of both throttling and energy that is more than nothing."""
 
 
 def a_handle(address: int) -> Any:
@@ -110,6 +138,11 @@ def library(monkeypatch: pytest.MonkeyPatch) -> Library:
         "nvmlDeviceGetMigDeviceHandleByIndex": library.instance,
         "nvmlDeviceGetGpuInstanceId": lambda handle: place_of(handle)[1],
         "nvmlGpmQueryDeviceSupport": lambda _: SimpleNamespace(isSupportedDevice=1),
+        "nvmlGpmSampleAlloc": pynvml.c_nvmlGpmSample_t,
+        "nvmlGpmSampleGet": library.reading,
+        "nvmlGpmMetricsGet": library.reading,
+        "nvmlDeviceGetFieldValues": library.field_values,
+        "nvmlDeviceGetPowerUsage": lambda _: 700_000,
         "nvmlEventSetCreate": library.make_set,
         "nvmlEventSetFree": library.open_sets.remove,
         "nvmlDeviceRegisterEvents": library.register,
@@ -204,3 +237,36 @@ def test_a_gpu_that_is_lost_at_the_start_is_left_out_and_the_others_keep_their_i
     driver = Nvml()
     assert [(gpu.index, gpu.uuid) for gpu in driver.gpus()] == [(1, "GPU-1"), (3, "GPU-3")]
     assert driver.left_out() == [Reason.GPU_LOST, Reason.GPU_LOST]
+
+
+READINGS = (
+    NvmlGpu.take_sample,
+    NvmlGpu.activity,
+    NvmlGpu.throttled_seconds,
+    NvmlGpu.energy_joules,
+)
+
+
+@pytest.mark.parametrize("under_way", READINGS)
+@pytest.mark.parametrize("asked", READINGS)
+def test_no_reading_of_another_gpu_begins_while_one_is_under_way(
+    library: Library, under_way: Callable[[NvmlGpu], Any], asked: Callable[[NvmlGpu], Any]
+) -> None:
+    first, other = Nvml(turn_seconds=0.0).gpus()
+    for gpu in (first, first, other, other):  # samples for `activity`
+        gpu.take_sample()
+    library.next_hangs = True
+    hanging = Thread(target=under_way, args=(first,))
+    hanging.start()
+    try:
+        assert library.has_begun.wait(30)
+        begun = library.readings
+        with pytest.raises(DeviceError, match="hung"):
+            asked(other)
+        assert library.readings == begun
+        assert other.condition()["power_watts"] == 700.0
+    finally:
+        library.may_end.set()
+        hanging.join()
+    asked(other)
+    assert library.readings == begun + 1
