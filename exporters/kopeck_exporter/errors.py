@@ -17,6 +17,7 @@ class Fault(Enum):
     UNREADABLE = ("annotations", "unreadable")
     DCGM_UNREACHABLE = ("dcgm", "unreachable")
     DCGM_MALFORMED = ("dcgm", "malformed")
+    SAMPLER_DIED = ("sampler", "died")
     NVML_NO_LIBRARY = ("nvml", "no_library")
     NVML_NO_PERMISSION = ("nvml", "no_permission")
     NVML_GPU_LOST = ("nvml", "gpu_lost")
@@ -44,8 +45,8 @@ class Fault(Enum):
         return self.value[1]
 
 
-SAMPLER_SOURCES = frozenset({"nvml", "gpm", "xid", "cgroup"})
-"""Those that a sampler reads; it sends its counts on."""
+SAMPLER_SOURCES = frozenset({"sampler", "nvml", "gpm", "xid", "cgroup"})
+"""A sampler itself and what it reads; it sends its counts on."""
 
 SAMPLER_FAULTS = frozenset(
     {each for each in Fault if each.source in SAMPLER_SOURCES} | {Fault.DROPPED}

@@ -513,10 +513,11 @@ EXPORTER_ERRORS_TOTAL = Metric(
     labels=(*WORKER_LABELS, "source", "reason"),
     exported_by="worker",
     help="Inputs that the exporter refused and readings that failed, by where they came from and "
-    "what was wrong. Sources nvml, gpm, xid and cgroup are the sampler's, once one has reported, "
-    "window those of the ranks' trace windows, once one was lost. socket dropped are messages that "
-    "ranks and samplers could not get through: totals are right again with the next one. "
-    "gpm no_permission: the driver's RmProfilingAdminOnly is on.",
+    "what was wrong. Sources sampler, nvml, gpm, xid and cgroup are the sampler's, once one has "
+    "reported, window those of the ranks' trace windows, once one was lost. sampler died: it was "
+    "started again, and its totals began at 0. socket dropped are messages that ranks and samplers "
+    "could not get through: totals are right again with the next one. gpm no_permission: the "
+    "driver's RmProfilingAdminOnly is on.",
 )
 
 DOLLARS_PER_SAMPLE = Metric(

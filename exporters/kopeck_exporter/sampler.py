@@ -1,8 +1,9 @@
 """`python3 -m kopeck_exporter.sampler ORIGIN`: reads GPUs and CPU throttling where they are seen.
 
 A process of its own that nobody waits for, since a call to the driver can hang so that no signal
-ends it. Every second it sends all that it knows to the exporter's socket. ORIGIN is the container
-that it runs in, `trainer` or `sidecar`.
+ends it; what reads is a child of it, which a fault of the driver's library can take along. Every
+second that sends all that it knows to the exporter's socket. ORIGIN is the container that it runs
+in, `trainer` or `sidecar`.
 """
 
 import json
@@ -21,6 +22,7 @@ from kopeck_exporter.device import DeviceError, Driver, Reason
 from kopeck_exporter.errors import ErrorCounts, Fault
 from kopeck_exporter.gpu_sampling import Clock, GpuSampling, fault_of
 from kopeck_exporter.report_socket import ReportSocket
+from kopeck_exporter.restarts import begun_again
 from kopeck_exporter.sampler_report import KIND, VERSION
 from kopeck_exporter.visible_devices import visible
 from kopeck_exporter.xids import XidCounts
@@ -34,7 +36,7 @@ OPEN_SECONDS = 60.0
 class Sampler:
     """What one process knows: `message` never waits for the driver."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913  whose it is, what it reads, and by which clock
         self,
         origin: str,
         open_driver: Callable[[], Driver] | None,
@@ -42,13 +44,18 @@ class Sampler:
         visible_devices: str | None = None,
         root: Path = ROOT,
         clock: Clock = monotonic,
+        deaths: int = 0,
     ) -> None:
-        """Without `open_driver` no GPU is sampled. `root` is that of the file system."""
+        """Without `open_driver` no GPU is sampled. `root` is that of the file system.
+
+        `deaths` is how many samplers died here before this one.
+        """
         self._origin = origin
         self._open_driver = open_driver
         self._visible_devices = visible_devices
         self._root = root
         self._clock = clock
+        self._deaths = deaths
         self._errors = ErrorCounts()
         self._samplings: list[GpuSampling] = []
         self._xids: XidCounts | None = None
@@ -125,6 +132,8 @@ class Sampler:
             self._opening_since = None
             self._errors.count(Fault.NVML_HUNG)
         counts = {"socket": {"dropped": dropped}} if dropped else {}
+        if self._deaths:
+            counts[Fault.SAMPLER_DIED.source] = {Fault.SAMPLER_DIED.reason: self._deaths}
         for fault, count in self._errors.by_fault().items():
             counts.setdefault(fault.source, {})[fault.reason] = count
         return counts
@@ -136,20 +145,25 @@ def main() -> int:
     if origin not in ORIGINS:
         _say("say which container this is: `trainer` or `sidecar`")
         return 2
+    begun_again(partial(_sample, origin, os.getpid()), _say)
+    os._exit(0)  # the child may be in a call that never returns, and a join would wait for it
+
+
+def _sample(origin: str, parent: int, deaths: int) -> None:
     sampler = Sampler(
         origin,
         open_nvml if samples_gpus(origin, os.environ, ROOT) else None,
         visible_devices=os.environ.get("CUDA_VISIBLE_DEVICES"),
+        deaths=deaths,
     )
-    report_until_orphaned(sampler, os.environ["KOPECK_SOCKET"])
+    report_until_orphaned(sampler, os.environ["KOPECK_SOCKET"], parent)
     os._exit(0)  # a thread may be in a call that never returns
 
 
-def report_until_orphaned(sampler: Sampler, socket_path: str) -> None:
-    """Until the process that started this one is gone."""
+def report_until_orphaned(sampler: Sampler, socket_path: str, parent: int) -> None:
+    """Until the process `parent`, which started this one, is gone."""
     sampler.start()
     reports = ReportSocket(socket_path)
-    parent = os.getppid()
     while os.getppid() == parent:
         reports.send(json.dumps(sampler.message(reports.dropped)).encode())
         time.sleep(SEND_SECONDS)

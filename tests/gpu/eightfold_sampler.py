@@ -1,5 +1,6 @@
 """`python -m tests.gpu.eightfold_sampler SOCKET`: reads one GPU as if it were eight."""
 
+import os
 import sys
 from collections.abc import Sequence
 
@@ -24,7 +25,7 @@ class Eightfold(Nvml):
 
 
 def main() -> int:
-    report_until_orphaned(Sampler("trainer", Eightfold), sys.argv[1])
+    report_until_orphaned(Sampler("trainer", Eightfold), sys.argv[1], os.getppid())
     return 0
 
 

@@ -274,6 +274,62 @@ def test_as_a_process_it_sends_every_second_and_ends_with_the_one_that_started_i
             with_its_group(launcher.pid)
 
 
+def children(pid: int) -> list[int]:
+    return [int(each) for each in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+
+
+@pytest.mark.parametrize("killed_by", [signal.SIGSEGV, signal.SIGKILL])
+def test_a_sampler_that_dies_is_started_again_and_tells_of_it(
+    tmp_path: Path, killed_by: signal.Signals
+) -> None:
+    with (
+        listening(tmp_path / "socket") as server,
+        start("trainer", tmp_path / "socket") as process,
+    ):
+        try:
+            for deaths in range(2):
+                connection, _ = server.accept()
+                with connection:
+                    connection.settimeout(30)
+                    report = read_sampler_report(json.loads(connection.recv(65_536)))
+                    assert report.errors.get(Fault.SAMPLER_DIED, 0) == deaths
+                    [reading] = children(process.pid)
+                    os.kill(reading, killed_by)
+                    assert process.stderr is not None
+                    said = process.stderr.readline().decode()
+                    assert said == (
+                        f"kopeck: the sampler was killed by {killed_by.name}, "
+                        f"and begins again in {deaths + 1} s\n"
+                    )
+        finally:
+            process.kill()
+
+
+def test_while_it_waits_to_begin_again_it_ends_with_the_one_that_started_it(
+    tmp_path: Path,
+) -> None:
+    script = f"{sys.executable} -m kopeck_exporter.sampler trainer & wait"
+    environment = {**os.environ, "KOPECK_SOCKET": str(tmp_path / "socket")}
+    with listening(tmp_path / "socket") as server:
+        launcher = subprocess.Popen(["sh", "-c", script], env=environment, start_new_session=True)
+        try:
+            connection, _ = server.accept()
+            [sampler] = children(launcher.pid)
+            with connection:
+                [reading] = children(sampler)
+                os.kill(reading, signal.SIGKILL)
+            launcher.kill()
+            launcher.wait()
+            eventually(lambda: is_gone(sampler))
+        finally:
+            with_its_group(launcher.pid)
+
+
+def is_gone(pid: int) -> None:
+    stat = Path(f"/proc/{pid}/stat")
+    assert not stat.exists() or stat.read_text().split()[2] == "Z"
+
+
 def with_its_group(pid: int) -> None:
     try:
         os.killpg(pid, signal.SIGKILL)
