@@ -45,7 +45,6 @@ MOST_SLOWDOWN = 0.005
 
 CONFIG: dict[str, Any] = {
     "entrypoint": "tests.gpu.llama:build",
-    "parameters": {"dim": 1024, "layers": 8, "heads": 16, "hidden": 4096, "sequence": 2048},
     "training": {
         "steps": 1_000_000,
         "globalBatchSize": 4 * GPUS,
