@@ -1,4 +1,7 @@
-"""What a process tells the exporter and the launcher: soon after steps, and while none ends too."""
+"""What a process tells the exporter and the launcher: soon after steps, and while none ends too.
+
+A step waits for neither: a thread beside it sends, and a disk that stalls holds up that alone.
+"""
 
 import atexit
 import json
@@ -7,9 +10,9 @@ import os
 import re
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from time import monotonic
 from typing import Any
@@ -43,8 +46,8 @@ class Reporter:
         self.clock = PhaseClock("startup", since=_unaccounted_since(environ, self._file))
         self._figures = Figures()
         self._sequence = 0
-        self._lock = threading.RLock()
-        self._sent_at = -math.inf
+        self._lock = threading.Lock()
+        self._sending = threading.Lock()
         self._is_behind = threading.Event()
         self._closed = threading.Event()
 
@@ -66,11 +69,7 @@ class Reporter:
         """
         self._closed.set()
         self.clock.end()
-        with self._lock:
-            if self._socket:
-                self._socket.send_last(_encoded(self._next_report()), LAST_REPORT_SECONDS)
-            else:
-                self.send()
+        self._send(partial(ReportSocket.send_last, seconds=LAST_REPORT_SECONDS))
 
     def update(self, **figures: Any) -> None:
         """Set figures by the names that `Figures` gives them; sent with the next report."""
@@ -101,7 +100,7 @@ class Reporter:
                 figures.add_steady(seconds)
             figures.histogram.add(seconds)
             figures.rate.add(monotonic(), figures.samples)
-        self._send_soon()
+        self._is_behind.set()
 
     @property
     def samples_per_second(self) -> float | None:
@@ -115,40 +114,29 @@ class Reporter:
             return self._figures.steady_step_seconds
 
     def send(self) -> None:
-        with self._lock:
-            if not (self._socket or self._file):
-                return
-            report = self._next_report()
-            if self._socket:
-                self._socket.send(_encoded(report))
+        """Now."""
+        self._send(ReportSocket.send)
 
-    def _send_soon(self) -> None:
-        """Now, or by the heartbeat a moment later."""
-        if monotonic() - self._sent_at >= SHORTEST_INTERVAL_SECONDS:
-            self.send()
-        else:
-            self._is_behind.set()
+    def _send(self, by: Callable[[ReportSocket, bytes], None]) -> None:
+        """One report at a time, numbered, and left for the launcher too."""
+        if not (self._socket or self._file):
+            return
+        with self._sending:
+            self._is_behind.clear()
+            with self._lock:
+                self._sequence += 1
+                report = self._report()
+            if self._file:
+                with suppress(OSError):  # a full disk does not end the training
+                    write_json(self._file, report)
+            if self._socket:
+                by(self._socket, json.dumps(report).encode())
 
     def _heartbeat(self) -> None:
-        self.send()
         while not self._closed.is_set():
-            was_behind = self._is_behind.wait(HEARTBEAT_SECONDS)
-            if was_behind:
-                self._closed.wait(SHORTEST_INTERVAL_SECONDS)
-            is_told = was_behind and not self._is_behind.is_set()  # by the next step
-            if not (is_told or self._closed.is_set()):
-                self.send()
-
-    def _next_report(self) -> dict[str, Any]:
-        """Numbered, and left for the launcher."""
-        self._sequence += 1
-        self._sent_at = monotonic()
-        self._is_behind.clear()
-        report = self._report()
-        if self._file:
-            with suppress(OSError):  # a full disk does not end the training
-                write_json(self._file, report)
-        return report
+            self.send()
+            self._closed.wait(SHORTEST_INTERVAL_SECONDS)
+            self._is_behind.wait(HEARTBEAT_SECONDS)
 
     def _report(self) -> dict[str, Any]:
         """Fields that are unknown are absent."""
@@ -204,10 +192,6 @@ class Reporter:
             "dropped_reports": self._socket.dropped if self._socket else None,
         }
         return {name: value for name, value in report.items() if value is not None}
-
-
-def _encoded(report: Mapping[str, Any]) -> bytes:
-    return json.dumps(report).encode()
 
 
 @cache

@@ -164,7 +164,7 @@ from tests.waiting import eventually
 for step in range(5):
     report.step(samples=1)
 def all_told():
-    assert read_json(process_reporter()._file)["samples"] == 5
+    assert read_json(process_reporter()._file).get("samples") == 5
 eventually(all_told)
 """
     run(program, KOPECK_RUN_DIR=str(tmp_path))
