@@ -196,10 +196,14 @@ class Reporter:
 
 @cache
 def process_reporter() -> Reporter:
-    """The one reporter of this process, started when it is first asked for."""
+    """The one reporter of this process, started when it is first asked for.
+
+    The end of a process that this one forks is not its end.
+    """
     reporter = Reporter(os.environ)
     reporter.start()
     atexit.register(reporter.close)
+    os.register_at_fork(after_in_child=partial(atexit.unregister, reporter.close))
     return reporter
 
 

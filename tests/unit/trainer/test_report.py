@@ -170,6 +170,23 @@ eventually(all_told)
     run(program, KOPECK_RUN_DIR=str(tmp_path))
 
 
+def test_a_process_that_a_loop_forks_and_that_ends_says_nothing(tmp_path: Path) -> None:
+    program = """
+import os, sys
+from kopeck_trainer import report
+from kopeck_trainer.reporter import process_reporter
+report.step(samples=1)
+process_reporter().send()
+child = os.fork()
+if child == 0:
+    sys.exit()
+os.waitpid(child, 0)
+print(process_reporter()._file.read_text())
+"""
+    told = json.loads(run(program, KOPECK_RUN_DIR=str(tmp_path)).stdout)
+    assert (told["samples"], told["phase"]) == (1, "compute")
+
+
 def test_a_loop_that_resumed_counts_the_steps_before(tmp_path: Path) -> None:
     program = """
 from kopeck_trainer import report
