@@ -142,7 +142,7 @@ class Checkpoints:
         self.reporter.update(checkpoint_step=position.step)
         if request:
             self.reporter.update(checkpoint_request=request)
-        self.reporter.send()
+        self.reporter.send_soon()
 
     def _wish(self) -> SaveWish:
         """Rank 0 wishes for all."""

@@ -100,7 +100,7 @@ class Reporter:
                 figures.add_steady(seconds)
             figures.histogram.add(seconds)
             figures.rate.add(monotonic(), figures.samples)
-        self._is_behind.set()
+        self.send_soon()
 
     @property
     def samples_per_second(self) -> float | None:
@@ -112,6 +112,10 @@ class Reporter:
         """Median of the last steps after the warm-up; None before the first."""
         with self._lock:
             return self._figures.steady_step_seconds
+
+    def send_soon(self) -> None:
+        """Wait for nothing."""
+        self._is_behind.set()
 
     def send(self) -> None:
         """Now."""
