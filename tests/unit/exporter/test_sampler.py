@@ -6,7 +6,8 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from ctypes.util import find_library
 from itertools import chain
 from pathlib import Path
@@ -252,26 +253,33 @@ def start(origin: str, path: Path) -> subprocess.Popen[bytes]:
     return subprocess.Popen(command, env=environment, stderr=subprocess.PIPE)
 
 
-def test_as_a_process_it_sends_every_second_and_ends_with_the_one_that_started_it(
-    tmp_path: Path,
-) -> None:
+@contextmanager
+def started_by_another(folder: Path) -> Iterator[tuple[subprocess.Popen[bytes], socket.socket]]:
+    """The process that started a sampler, and the connection of that."""
     script = f"{sys.executable} -m kopeck_exporter.sampler trainer & wait"
-    environment = {**os.environ, "KOPECK_SOCKET": str(tmp_path / "socket")}
-    with listening(tmp_path / "socket") as server:
+    environment = {**os.environ, "KOPECK_SOCKET": str(folder / "socket")}
+    with listening(folder / "socket") as server:
         launcher = subprocess.Popen(["sh", "-c", script], env=environment, start_new_session=True)
         try:
             connection, _ = server.accept()
             with connection:
                 connection.settimeout(30)
-                first, second = (json.loads(connection.recv(65_536)) for _ in range(2))
-                assert (first["seq"], second["seq"]) == (1, 2)
-                assert read_sampler_report(second).gpus == ()
-                launcher.kill()
-                launcher.wait()
-                while connection.recv(65_536):
-                    continue
+                yield launcher, connection
         finally:
             with_its_group(launcher.pid)
+
+
+def test_as_a_process_it_sends_every_second_and_ends_with_the_one_that_started_it(
+    tmp_path: Path,
+) -> None:
+    with started_by_another(tmp_path) as (launcher, connection):
+        first, second = (json.loads(connection.recv(65_536)) for _ in range(2))
+        assert (first["seq"], second["seq"]) == (1, 2)
+        assert read_sampler_report(second).gpus == ()
+        launcher.kill()
+        launcher.wait()
+        while connection.recv(65_536):
+            continue
 
 
 def children(pid: int) -> list[int]:
@@ -308,21 +316,13 @@ def test_a_sampler_that_dies_is_started_again_and_tells_of_it(
 def test_while_it_waits_to_begin_again_it_ends_with_the_one_that_started_it(
     tmp_path: Path,
 ) -> None:
-    script = f"{sys.executable} -m kopeck_exporter.sampler trainer & wait"
-    environment = {**os.environ, "KOPECK_SOCKET": str(tmp_path / "socket")}
-    with listening(tmp_path / "socket") as server:
-        launcher = subprocess.Popen(["sh", "-c", script], env=environment, start_new_session=True)
-        try:
-            connection, _ = server.accept()
-            [sampler] = children(launcher.pid)
-            with connection:
-                [reading] = children(sampler)
-                os.kill(reading, signal.SIGKILL)
-            launcher.kill()
-            launcher.wait()
-            eventually(lambda: is_gone(sampler))
-        finally:
-            with_its_group(launcher.pid)
+    with started_by_another(tmp_path) as (launcher, _):
+        [sampler] = children(launcher.pid)
+        [reading] = children(sampler)
+        os.kill(reading, signal.SIGKILL)
+        launcher.kill()
+        launcher.wait()
+        eventually(lambda: is_gone(sampler))
 
 
 def is_gone(pid: int) -> None:
