@@ -1,7 +1,7 @@
 """NVIDIA's management library behind the door of `device`.
 
 Each call's own return code is looked at, and values are read by the type that comes with them.
-Samples and field values are read in turns: in two threads at once NVML 580 crashes within seconds.
+Samples and field values are read in turns: NVML 580 has crashed in two threads that read samples.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence

@@ -1,4 +1,4 @@
-"""Work in a process of its own, begun again when that dies: a driver's library may end it."""
+"""The sampler's work in a process of its own, begun again when that dies."""
 
 import os
 import signal

@@ -2,7 +2,6 @@
 
 First those that take two GPUs, then those of one GPU side by side, each on its own. PEER is the
 folder with torchtitan. LOGS, a folder, gets the output of each check and the result that it wrote.
-Twenty-five minutes on two GPUs; what the machine takes longer for is ended.
 """
 
 import os
@@ -37,6 +36,8 @@ OF_ONE_GPU = {
     "sampler_cpu": ["sampler_cpu"],
 }
 MOST_SECONDS = 420
+"""Of one check, which is ended then."""
+
 PATHS = ("operator", "exporters", "trainer", "examples", ".")
 """Of the repository, from which the checks are started."""
 
@@ -47,7 +48,11 @@ def main() -> int:
     folder.mkdir(parents=True, exist_ok=True)
     check = partial(_check, Path(peer), folder)
     gpus = range(torch.cuda.device_count())
-    wanted = set(named) or {*OF_TWO_GPUS, *OF_ONE_GPU}
+    known = {*OF_TWO_GPUS, *OF_ONE_GPU}
+    wanted = set(named) or known
+    if unknown := wanted - known:
+        say(f"{', '.join(sorted(unknown))}: no such check; name some of {', '.join(sorted(known))}")
+        return 2
     held = [
         check(name, arguments, gpus)
         for name, arguments in OF_TWO_GPUS.items()
