@@ -168,7 +168,8 @@ class LocalCluster:
         wait_until_served(self.kubectl, "stages.kwok.x-k8s.io")
         stages = [f"--filename={file}" for file in kwok_stages.fast_stages()]
         self.kubectl("create", *stages)
-        kwok_stages.start_kwok(self._place(), self.kubeconfig)
+        kwok = kwok_stages.start_kwok(self._place(), self.kubeconfig)
+        kwok_stages.wait_until_played(kwok, self.kubectl)
 
     def _place(self) -> Place:
         inits = [process for process in recorded(self.state) if process.name == INIT_NAME]

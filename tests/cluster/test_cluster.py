@@ -19,6 +19,7 @@ from tests.cluster.cache import cache_folder
 from tests.cluster.commands import run
 from tests.cluster.containers import socket_of
 from tests.cluster.images import KOPECK_IMAGE, REPOSITORY
+from tests.cluster.kwok import plays_stages
 from tests.cluster.nodes import kubelet_root
 from tests.cluster.pod_targets import pod_targets
 from tests.cluster.processes import recorded
@@ -266,6 +267,12 @@ class Traces:
 
 def _lines_with(texts: list[str], lines: str) -> list[str]:
     return [line for line in lines.splitlines() if any(text in line for text in texts)]
+
+
+def test_a_cluster_that_has_come_up_plays_the_stages_of_fake_nodes(tmp_path: Path) -> None:
+    with LocalCluster.start(tmp_path, nodes=0, kwok=True) as started:
+        kwok = next(process for process in recorded(started.state) if process.name == "kwok")
+        assert plays_stages(kwok)
 
 
 def test_fake_nodes_run_pods_without_a_machine(control_plane: LocalCluster) -> None:
